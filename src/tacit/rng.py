@@ -1,0 +1,98 @@
+"""Randomness as an argument, keyed by run, round, user and purpose.
+
+Grouping and order of arrival never change a draw: a user's key depends on the seed, the round, the
+purpose and the user alone. A device uses :class:`SystemKeys`: keys a server could derive hide nothing.
+"""
+
+import hashlib
+import secrets
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.types import Index
+
+Keyed = NDArray[np.uint64]
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
+_MIX_2 = np.uint64(0x94D049BB133111EB)
+
+
+def mixed(words: Keyed) -> Keyed:
+    """Each 64-bit word through the finaliser of splitmix64 (a bijection that scatters neighbours).
+
+    Example:
+        >>> mixed(np.array([1, 2], dtype=np.uint64))
+        array([ 6238072747940578789, 15839785061582574730], dtype=uint64)
+    """
+    with np.errstate(over="ignore"):
+        words = (words ^ (words >> np.uint64(30))) * _MIX_1
+        words = (words ^ (words >> np.uint64(27))) * _MIX_2
+    return words ^ (words >> np.uint64(31))
+
+
+def digest(*parts: object) -> int:
+    """A stable 64-bit number for any printable parts."""
+    text = "\x1f".join(map(str, parts)).encode()
+    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
+
+
+class Keys(Protocol):
+    """Where random keys come from."""
+
+    def users(self, users: Index, purpose: str, round: int | None = None) -> Keyed:
+        """One key per user for a purpose; without a round the key is the same in every round."""
+        ...
+
+    def generator(self, purpose: str, round: int | None = None) -> np.random.Generator:
+        """A generator for what the server or the simulation draws."""
+        ...
+
+
+@dataclass(frozen=True)
+class SeededKeys:
+    """Repeatable keys for a simulation.
+
+    Example:
+        >>> keys = SeededKeys(1)
+        >>> both = keys.users(np.array([3, 4], "i4"), "fillers", 0)
+        >>> bool(keys.users(np.array([4], "i4"), "fillers", 0)[0] == both[1])
+        True
+    """
+
+    seed: int
+
+    def users(self, users: Index, purpose: str, round: int | None = None) -> Keyed:
+        """One key per user, the same however users are grouped."""
+        base = np.uint64(digest(self.seed, purpose, round))
+        with np.errstate(over="ignore"):
+            return mixed(base + (users.astype(np.uint64) + np.uint64(1)) * _GOLDEN)
+
+    def generator(self, purpose: str, round: int | None = None) -> np.random.Generator:
+        """A generator for this purpose and round."""
+        return np.random.default_rng(digest(self.seed, purpose, round))
+
+
+@dataclass(frozen=True)
+class SystemKeys:
+    """Keys from the operating system's entropy, for devices: nobody can derive them.
+
+    ``kept`` is a secret of the device: keys without a round are derived from it, so that what must be
+    drawn once and kept (permanent randomised response) stays the same after a restart.
+    """
+
+    kept: bytes
+
+    def users(self, users: Index, purpose: str, round: int | None = None) -> Keyed:
+        """Fresh keys in every call with a round, kept ones without."""
+        if round is None:
+            words = [hashlib.blake2b(f"{purpose}/{user}".encode(), key=self.kept, digest_size=8) for user in users]
+            return np.array([int.from_bytes(word.digest(), "little") for word in words], dtype=np.uint64)
+        return np.frombuffer(secrets.token_bytes(8 * len(users)), dtype=np.uint64)
+
+    def generator(self, purpose: str, round: int | None = None) -> np.random.Generator:
+        """A generator seeded with 256 fresh bits."""
+        del purpose, round
+        return np.random.default_rng(secrets.randbits(256))
