@@ -96,3 +96,29 @@ class SystemKeys:
         """A generator seeded with 256 fresh bits."""
         del purpose, round
         return np.random.default_rng(secrets.randbits(256))
+
+
+def uniforms(keys: Keyed, width: int) -> NDArray[np.float64]:
+    """``width`` numbers in [0, 1) per key.
+
+    Example:
+        >>> uniforms(np.array([7], dtype=np.uint64), 3).shape
+        (1, 3)
+    """
+    steps = (np.arange(width, dtype=np.uint64) + np.uint64(1)) * _GOLDEN
+    with np.errstate(over="ignore"):
+        words = mixed(keys[:, np.newaxis] + steps)
+    return (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+def normals(keys: Keyed, width: int) -> NDArray[np.float64]:
+    """``width`` standard normal numbers per key (for starting values, never for privacy noise).
+
+    Example:
+        >>> many = normals(np.arange(1000, dtype=np.uint64), 10)
+        >>> bool(abs(many.mean()) < 0.05 and abs(many.std() - 1) < 0.05)
+        True
+    """
+    pairs = uniforms(keys, 2 * width)
+    radius = np.sqrt(-2.0 * np.log1p(-pairs[:, :width]))
+    return radius * np.cos(2.0 * np.pi * pairs[:, width:])

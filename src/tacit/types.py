@@ -25,6 +25,7 @@ class RankOne:
     factors: Floats  # one vector per client
     table: Floats  # the table the rows belong to, as it was broadcast
     reg: float
+    grid: int = 0  # when above 0: each entry is rounded to a whole number of 2**-grid (int64)
 
 
 @dataclass(frozen=True)

@@ -117,3 +117,88 @@ class Dataset:
     def keeping(self, interactions: Interactions) -> "Dataset":
         """The same people and catalogue with another log."""
         return replace(self, interactions=interactions)
+
+
+_BLOCK = 1 << 22  # rows sorted at once: bounds the temporaries to about 100 MB, whatever the log's length
+
+
+def _is_ordered(log: Interactions) -> bool:
+    for start in range(0, max(len(log) - 1, 0), _BLOCK):
+        users, items = log.users[start : start + _BLOCK + 1], log.items[start : start + _BLOCK + 1]
+        later = (users[1:] > users[:-1]) | ((users[1:] == users[:-1]) & (items[1:] >= items[:-1]))
+        if not later.all():
+            return False
+    return True
+
+
+def user_offsets(log: Interactions, users: int) -> Times:
+    """Where each user's rows start and end in a log ordered by user: ``users + 1`` positions.
+
+    Example:
+        >>> user_offsets(Interactions(np.array([0, 0, 2], "i4"), np.zeros(3, "i4"), np.ones(3, "f4")), 3)
+        array([0, 2, 2, 3])
+    """
+    return _starts(np.bincount(log.users, minlength=users))
+
+
+def _starts(counts: NDArray[np.integer]) -> Times:
+    offsets = np.zeros(len(counts) + 1, dtype=np.int64)
+    np.cumsum(counts, out=offsets[1:])
+    return offsets
+
+
+def ordered(log: Interactions) -> Interactions:
+    """The log in order of user, then item; the same object when it is in that order already.
+
+    Rows of the same user and item keep their order. Beside the result, memory is used for a bounded
+    number of rows at a time.
+
+    Example:
+        >>> log = Interactions(np.array([1, 0, 0], "i4"), np.array([2, 5, 3], "i4"), np.ones(3, "f4"))
+        >>> ordered(log).items
+        array([3, 5, 2], dtype=int32)
+    """
+    if _is_ordered(log):
+        return log
+    offsets = _starts(np.bincount(log.users))
+    times = None if log.times is None else np.empty_like(log.times)
+    result = Interactions(
+        np.empty_like(log.users), np.empty_like(log.items), np.empty_like(log.values), times
+    )
+    first, people = 0, len(offsets) - 1
+    while first < people:
+        last = max(first + 1, int(np.searchsorted(offsets, offsets[first] + _BLOCK, side="right")) - 1)
+        rows = np.flatnonzero((log.users >= first) & (log.users < last))
+        keys = (log.users[rows].astype(np.int64) << 32) | log.items[rows]
+        _copy(log, rows[np.argsort(keys, kind="stable")], result, int(offsets[first]))
+        first = last
+    return result
+
+
+def _copy(source: Interactions, rows: NDArray[np.integer], target: Interactions, start: int) -> None:
+    stop = start + len(rows)
+    target.users[start:stop] = source.users[rows]
+    target.items[start:stop] = source.items[rows]
+    target.values[start:stop] = source.values[rows]
+    if source.times is not None and target.times is not None:
+        target.times[start:stop] = source.times[rows]
+
+
+def by_user(log: Interactions, users: int) -> tuple[Times, Ints, Floats]:
+    """What each user holds: offsets, then items in rising order and their values.
+
+    ``items[offsets[u] : offsets[u + 1]]`` belong to user ``u``. A log that is in order already (every
+    loaded data set and every part of a split is) is not copied: the columns are the log's own.
+
+    Example:
+        >>> log = Interactions(np.array([2, 0, 2], "i4"), np.array([7, 1, 3], "i4"), np.ones(3, "f4"))
+        >>> offsets, items, values = by_user(log, 4)
+        >>> offsets.tolist(), items.tolist()
+        ([0, 1, 1, 3, 3], [1, 3, 7])
+    """
+    if len(log) and (int(log.users.max()) >= users or int(log.users.min()) < 0):
+        raise TacitError(
+            f"the log names user {int(log.users.max())}, but there are {users} users", "give the right number"
+        )
+    log = ordered(log)
+    return user_offsets(log, users), log.items, log.values

@@ -1,0 +1,79 @@
+"""Sums of item rows, and their mean over the people behind each item."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from tacit.aggregate.aggregator import Aggregator
+from tacit.kernels.rows import add_rows, add_rows_grid, add_values, add_values_grid, finish
+from tacit.kernels.vectors import padded
+from tacit.transport.transport import Delivers
+from tacit.types import Array, Arrays, Floats, Long, RankOne, RoundFacts, Rows
+
+
+@dataclass
+class ItemTally:
+    """The running sum. ``lazy`` counts rows whose ``reg * V_i`` part is added once, at the end."""
+
+    table: Floats
+    total: Array | None
+    counts: Long
+    lazy: Long
+    reg: float = 0.0
+
+
+@dataclass(frozen=True)
+class PerItemMean(Aggregator):
+    """``sum / count`` for every item somebody sent a row of; the others stay where they are.
+
+    ``divide=False`` leaves the sum as it is (summed gradients).
+    """
+
+    accepts: ClassVar[frozenset[Delivers]] = frozenset(Delivers)
+    table: str = "items"
+    divide: bool = True
+
+    def start(self, shared: Mapping[str, Array]) -> ItemTally:
+        """Nothing summed yet."""
+        table: Floats = shared[self.table]  # type: ignore[assignment]
+        return ItemTally(table, None, np.zeros(len(table), dtype=np.int64), np.zeros(len(table), dtype=np.int64))
+
+    def add(self, tally: ItemTally, arrays: Arrays) -> None:
+        """Add some clients' rows, in the order in which they are given."""
+        rows = arrays[self.table]
+        assert isinstance(rows, Rows)
+        known = rows.values if isinstance(rows.values, RankOne) else None
+        whole = known.grid > 0 if known else np.issubdtype(rows.values.dtype, np.integer)  # type: ignore[union-attr]
+        if tally.total is None:
+            tally.total = np.zeros(tally.table.shape, dtype=np.int64) if whole else padded(np.zeros_like(tally.table))
+        if known and whole:
+            add_rows_grid(tally.total, tally.counts, rows, bits=known.grid)  # type: ignore[arg-type]
+        elif known:
+            add_rows(tally.total, tally.lazy, rows)  # type: ignore[arg-type]
+            tally.reg = known.reg
+        elif whole:
+            add_values_grid(tally.total, tally.counts, rows)  # type: ignore[arg-type]
+        else:
+            add_values(tally.total, tally.counts, rows)  # type: ignore[arg-type]
+
+    def total(self, tally: ItemTally) -> dict[str, Array]:
+        """The sum, and how many people stand behind each row of it."""
+        counts = tally.counts + tally.lazy
+        if tally.total is None:
+            return {self.table: np.zeros_like(tally.table), f"{self.table}.count": counts}
+        if np.issubdtype(tally.total.dtype, np.integer):
+            return {self.table: tally.total, f"{self.table}.count": counts}
+        total: Floats = tally.total[:, : tally.table.shape[1]].copy()  # type: ignore[assignment]
+        finish(total, tally.lazy, tally.table, tally.reg)
+        return {self.table: total, f"{self.table}.count": counts}
+
+    def normalised(self, total: Mapping[str, Array], facts: RoundFacts) -> dict[str, Array]:
+        """The mean over people, item by item."""
+        del facts
+        table: Floats = total[self.table]  # type: ignore[assignment]
+        if not self.divide:
+            return {self.table: table}
+        counts: Long = total[f"{self.table}.count"]  # type: ignore[assignment]
+        return {self.table: table / np.maximum(counts, 1).astype(table.dtype)[:, np.newaxis]}

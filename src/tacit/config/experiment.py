@@ -1,0 +1,129 @@
+"""One experiment, complete: what a run folder's ``config.toml`` holds."""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+from tacit.config import catalogue
+from tacit.errors import TacitError, nearest
+from tacit.round import Method
+from tacit.runtime.run import Plan
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Everything that can change a number of a run. Unknown keys are errors.
+
+    Example:
+        >>> Experiment.from_mapping({"method": "fedrec", "seeds": 3})
+        Traceback (most recent call last):
+        tacit.errors.TacitError: an experiment has no key 'seeds'; did you mean 'seed'?
+    """
+
+    method: str
+    data: str = "demo"
+    split: str = ""
+    seed: int = 1
+    rounds: int = 0
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    protect: tuple[str, ...] = ()
+    transport: str = ""
+    metrics: tuple[str, ...] = ()
+    evaluate_every: int = 0
+    delta: float = 1e-6
+    device: str = "cpu"
+
+    @classmethod
+    def from_mapping(cls, values: Mapping[str, Any]) -> "Experiment":
+        """An experiment from a TOML table."""
+        known = {entry.name: entry for entry in fields(cls)}
+        for key, value in values.items():
+            if key not in known:
+                raise TacitError(f"an experiment has no key {key!r}", nearest(key, known))
+            _refuse_wrong_kind(key, value)
+        if "method" not in values:
+            raise TacitError("an experiment without a method", 'add a line such as method = "fedrec"')
+        lists = {key: tuple(value) for key, value in values.items() if isinstance(value, list)}
+        return cls(**{**values, **lists})
+
+    @classmethod
+    def from_file(cls, path: Path) -> "Experiment":
+        """An experiment from a TOML file, or from a run's own ``config.toml``."""
+        try:
+            values = tomllib.loads(path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise TacitError(f"{path} cannot be read ({error.strerror})", "give an experiment file in TOML") from error
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise TacitError(f"{path} is not TOML: {error}", "give an experiment file in TOML") from error
+        values.pop("layout", None)
+        return cls.from_mapping(values)
+
+    def to_mapping(self) -> dict[str, Any]:
+        """The TOML table; running it again gives the same numbers."""
+        values = asdict(self)
+        values["settings"] = {key: value for key, value in self.settings.items() if value is not None}
+        return {key: list(value) if isinstance(value, tuple) else value for key, value in values.items()}
+
+
+_KINDS = {
+    "seed": int,
+    "rounds": int,
+    "evaluate_every": int,
+    "delta": (int, float),
+    "settings": Mapping,
+    "protect": (list, tuple),
+    "metrics": (list, tuple),
+}
+
+
+def _refuse_wrong_kind(key: str, value: Any) -> None:
+    kind = _KINDS.get(key, str)
+    if not isinstance(value, kind) or isinstance(value, bool):  # type: ignore[arg-type]
+        raise TacitError(f"experiment key {key} = {value!r} is of the wrong kind", "see `tacit run --help`")
+
+
+def resolved(experiment: Experiment, data_dir: Path | None = None) -> tuple[Experiment, Plan]:
+    """Fill in every default, load and split the data, build the method: nothing is written yet."""
+    from tacit.data import load  # noqa: PLC0415 - readers load on first use
+    from tacit.split import split  # noqa: PLC0415
+
+    name = experiment.method
+    if name not in catalogue.methods() and name not in catalogue.baselines():
+        raise TacitError(f"no method is called {name!r}", nearest(name, [*catalogue.methods(), *catalogue.baselines()]))
+    settings = catalogue.resolved_settings(name, experiment.settings, experiment.data)
+    if experiment.rounds < 0 or experiment.evaluate_every < 0:
+        raise TacitError("a negative number of rounds", "give --rounds 1 or more")
+    if experiment.rounds:
+        settings["rounds"] = catalogue.known_setting(catalogue.methods()[name], "rounds", name).checked(experiment.rounds)
+    method = _method(experiment, settings)
+    dataset = load(experiment.data, data_dir)
+    ratings = dataset.scale is not None and (method.predicts_ratings if isinstance(method, Method) else False)
+    chosen = experiment.split or ("ratings-5fold:1" if ratings else "leave-last-out")
+    parts = split(dataset, chosen, seed=experiment.seed)
+    complete = replace(
+        experiment, settings=settings, split=chosen, rounds=method.rounds if isinstance(method, Method) else 0
+    )
+    return complete, Plan(name, method, dataset, parts, experiment.seed, experiment.metrics)
+
+
+def _method(experiment: Experiment, settings: Mapping[str, Any]) -> Any:
+    if experiment.method in catalogue.baselines():
+        if experiment.protect or experiment.transport:
+            raise TacitError(f"{experiment.method} sees all data in one place", "leave --protect and --transport out")
+        return catalogue.baselines()[experiment.method](**settings)
+    method = catalogue.built(experiment.method, settings)
+    for spec in experiment.protect:
+        method = with_protection(method, spec)
+    if experiment.transport:
+        carried = catalogue.transport(experiment.transport)
+        method = replace(method, exchanges=tuple(replace(e, transport=carried) for e in method.exchanges))
+    return method
+
+
+def with_protection(method: Method, spec: str) -> Method:
+    """The same method with one more protection at the end of every exchange's chain."""
+    stage = catalogue.protection(spec)
+    chained = (replace(e, protections=replace(e.protections, stages=(*e.protections.stages, stage))) for e in method.exchanges)
+    return replace(method, exchanges=tuple(chained))

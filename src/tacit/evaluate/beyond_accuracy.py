@@ -1,0 +1,126 @@
+"""Whom and what a model serves: coverage of the catalogue, popular and rare items, heavy and light users."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.data.interactions import Interactions
+from tacit.errors import TacitError
+from tacit.evaluate.ranking import recall
+from tacit.evaluate.ranks import Ranks
+from tacit.types import Index
+
+
+@dataclass(frozen=True)
+class GroupResult:
+    """The mean of a metric over the users of a group, and how many there are.
+
+    Example:
+        >>> GroupResult("head", 0.25, 120, "items with 80 or more interactions").users
+        120
+    """
+
+    group: str
+    mean: float
+    users: int
+    meaning: str
+
+
+def coverage(ranks: Ranks, k: int) -> float:
+    """The share of the catalogue that is in the first k of at least one evaluated user.
+
+    Example:
+        >>> none, shown = np.empty(0, "i4"), np.array([[1, 2], [2, -1]], "i4")
+        >>> at = np.array([0, 1], "i4")
+        >>> ranks = Ranks(at, np.array([0, 1, 2]), at, at, np.tile(at, (2, 1)), at, shown, False, 8)
+        >>> coverage(ranks, 2)
+        0.25
+    """
+    if not 1 <= k <= ranks.shown.shape[1]:
+        raise TacitError(
+            f"coverage of the first {k} of lists {ranks.shown.shape[1]} long",
+            "rank with a depth of at least k",
+        )
+    shown = np.unique(ranks.shown[:, :k])
+    return float(np.count_nonzero(shown >= 0) / ranks.catalogue)
+
+
+def by_popularity(
+    ranks: Ranks, train: Interactions, k: int, *, head_share: float = 0.2
+) -> tuple[GroupResult, GroupResult]:
+    """Recall of popular (head) and of rare (tail) held-out items.
+
+    The head is the ``head_share`` of the catalogue with the most training interactions; ties at its edge go
+    to the tail, so that popularity alone decides. A user counts in a group with held-out items of that group.
+
+    Args:
+        ranks: From any protocol.
+        train: Where popularity is counted.
+        k: The cut-off.
+        head_share: The share of the catalogue called popular.
+
+    Returns:
+        The head's and the tail's mean recall.
+
+    Example:
+        >>> train = Interactions(np.arange(3, dtype="i4"), np.array([0, 0, 1], "i4"), np.ones(3, "f4"))
+        >>> at, shown = np.array([0, 1], "i4"), np.empty((2, 0), "i4")
+        >>> found = np.array([1, 9], "i4")
+        >>> ranks = Ranks(at, np.array([0, 1, 2]), at, found, np.tile(found, (2, 1)), found, shown, False, 5)
+        >>> [result.mean for result in by_popularity(ranks, train, 5)]
+        [1.0, 0.0]
+    """
+    if not 0 < head_share < 1:
+        raise TacitError(f"a head of {head_share} of the catalogue", "use a share between 0 and 1, say 0.2")
+    counts = np.bincount(train.items, minlength=ranks.catalogue)
+    size = max(1, round(head_share * ranks.catalogue))
+    ordered = np.sort(counts)[::-1]
+    edge = int(ordered[size]) + 1 if size < len(ordered) else 0
+    popular = (counts >= edge)[ranks.items]
+    head, tail = f"items with {edge} or more training interactions", f"items with fewer than {edge}"
+    return _recall("head", ranks.keeping(popular), k, head), _recall("tail", ranks.keeping(~popular), k, tail)
+
+
+def by_activity(
+    users: Index, values: NDArray[np.float64], train: Interactions, *, groups: int = 3
+) -> tuple[GroupResult, ...]:
+    """The mean of a per-user metric for users of little to much activity in training.
+
+    Groups are equal in size up to ties: users of equal activity stay together, so a group may be empty.
+
+    Args:
+        users: Whom the values belong to.
+        values: One value per user, of any metric.
+        train: Where activity is counted.
+        groups: How many groups.
+
+    Returns:
+        One result per group that has users, the least active first.
+
+    Example:
+        >>> train = Interactions(np.array([0, 1, 1, 1], "i4"), np.arange(4, dtype="i4"), np.ones(4, "f4"))
+        >>> results = by_activity(np.array([0, 1], "i4"), np.array([0.1, 0.5]), train, groups=2)
+        >>> [(result.mean, result.meaning) for result in results]
+        [(0.1, '1 to 1 training interactions'), (0.5, '3 to 3 training interactions')]
+    """
+    if groups < 2 or len(users) != len(values):
+        raise TacitError("malformed groups of users", "ask for two groups or more, with one value per user")
+    if not len(users):
+        return ()
+    activity = np.bincount(train.users, minlength=int(users.max()) + 1)[users]
+    # The share of users with strictly less activity puts equal users into the same group.
+    below = np.searchsorted(np.sort(activity), activity, side="left")
+    group = below * groups // len(users)
+    results = []
+    for index in np.unique(group):
+        inside = group == index
+        meaning = f"{activity[inside].min()} to {activity[inside].max()} training interactions"
+        mean = float(values[inside].mean())
+        results.append(GroupResult(f"activity {index + 1}/{groups}", mean, int(inside.sum()), meaning))
+    return tuple(results)
+
+
+def _recall(group: str, ranks: Ranks, k: int, meaning: str) -> GroupResult:
+    mean = float(recall(ranks, k).mean()) if len(ranks.users) else float("nan")
+    return GroupResult(group, mean, len(ranks.users), meaning)

@@ -1,0 +1,303 @@
+"""A client's work in matrix factorisation: its own vector moves, its items' gradients are told as coefficients.
+
+The gradient of the squared error of a rating with respect to item ``i`` is ``e_ui U_u + reg V_i`` (Eq. 3 of
+Liang et al., FedRec++, AAAI 2021). A client therefore emits one number ``e_ui`` per item, in one pass over the
+rows it touches; :mod:`tacit.kernels.rows` turns them into rows. The same function serves thousands of
+simulated clients and one device, and a client's numbers do not depend on who else is in the call.
+"""
+
+from enum import IntEnum
+from typing import NamedTuple
+
+import numpy as np
+
+from tacit.errors import TacitError
+from tacit.kernels.compiled import Span, dim_of, kernel, span
+from tacit.kernels.emitter import padded_width
+from tacit.kernels.plain import LARGEST, plain_step
+from tacit.kernels.vectors import block_dots, gram, padded, weighted_sum
+from tacit.types import Floats, Index, Long, Segment
+
+_STRIP = 128  # rows that stay in the nearest cache between their dot products and their sum
+_AVERAGE, _ALL = 1, 1
+
+
+class Fill(IntEnum):
+    """The virtual rating of a filler: no fillers at all, the client's mean, or its model's prediction (Eq. 1)."""
+
+    NONE = 0
+    AVERAGE = 1
+    PREDICTED = 2
+
+
+class UserStep(IntEnum):
+    """What a client's own gradient is a mean over: its rated items (Eq. 7), or these and the fillers (FedRec)."""
+
+    RATED = 0
+    ALL = 1
+
+
+class ClientStep(NamedTuple):
+    """What a cohort computed: client ``c`` has its rated items, then its fillers, from ``starts[c]`` on."""
+
+    starts: Long
+    lengths: Long
+    ids: Index
+    coef: Floats
+    rated_lengths: Long
+    factors: Floats
+
+
+def client_step(
+    offsets: Long,
+    items: Index,
+    values: Floats,
+    fillers: Segment | None,
+    factors: Floats,
+    table: Floats,
+    dim: int,
+    *,
+    rate: float,
+    reg: float,
+    fill: int = Fill.NONE,
+    local_steps: int = 0,
+    user_step: int = UserStep.RATED,
+) -> ClientStep:
+    """Compute ``e_ui`` with the old vector for all items of each client, and the clients' new vectors.
+
+    A filler's error is taken against its virtual rating (``fill``). ``PREDICTED`` first lets a copy of the
+    client's vector take ``local_steps`` full-gradient steps on the rated items at the same rate. A client
+    without ratings keeps its vector and has no rows. A ``table`` that is not ``padded`` is copied into one.
+
+    Example:
+        >>> offsets, items, values = np.array([0, 2]), np.array([0, 2], "i4"), np.array([4, 2], "f4")
+        >>> factors, table = np.array([[1, 0]], "f4"), padded(np.array([[1, 0], [0, 1], [2, 2]], "f4"))
+        >>> step = client_step(offsets, items, values, None, factors, table, 2, rate=0.5, reg=0.0)
+        >>> step.coef.tolist(), step.factors.tolist()
+        ([-3.0, 0.0], [[1.75, 0.0]])
+    """
+    fillers = fillers or _nothing(len(factors))
+    _check(offsets, items, values, fillers, factors, table, dim, fill, local_steps)
+    rated = np.diff(offsets).astype(np.int64)
+    added = np.where(rated > 0, fillers.lengths, 0)
+    lengths = rated + added
+    starts = np.cumsum(lengths) - lengths
+    ids = np.empty(int(lengths.sum()), dtype=np.int32)
+    coef = np.empty(len(ids), dtype=table.dtype)
+    updated = np.ascontiguousarray(factors).copy()
+    number = table.dtype.type
+    held = slice(offsets[0], offsets[-1])
+    told = values[held].astype(table.dtype, copy=False)
+    given = (offsets - offsets[0], items[held], told, fillers.starts, added, fillers.ids)
+    settings = (number(rate), number(reg), int(fill), int(local_steps), int(user_step))
+    if dim > LARGEST:
+        plain_step(*given, table, *settings, starts, ids, coef, updated)
+    else:
+        ready = table if table.shape[1] == padded_width(dim, table.itemsize) else padded(table[:, :dim])
+        _step(span(dim), *given, ready, *settings, starts, ids, coef, updated)
+    return ClientStep(starts, lengths, ids, coef, rated, updated)
+
+
+def _nothing(clients: int) -> Segment:
+    return Segment(np.zeros(clients, np.int64), np.zeros(clients, np.int64), np.zeros(0, np.int32))
+
+
+def _check(
+    offsets: Long,
+    items: Index,
+    values: Floats,
+    fillers: Segment,
+    factors: Floats,
+    table: Floats,
+    dim: int,
+    fill: int,
+    local_steps: int,
+) -> None:
+    """Refuse what would make a kernel read outside its arrays."""
+    clients = len(offsets) - 1
+    if factors.shape != (clients, dim) or len(fillers.lengths) != clients:
+        raise TacitError(
+            f"vectors of shape {factors.shape} and fillers of {len(fillers.lengths)} clients for {clients} of them",
+            f"give one vector of {dim} numbers and one list of fillers per client",
+        )
+    if table.dtype not in (np.float32, np.float64) or factors.dtype != table.dtype:
+        raise TacitError(f"vectors in {factors.dtype}, table in {table.dtype}", "use float32 or float64 for both")
+    if table.ndim != 2 or table.shape[1] < dim:
+        raise TacitError(f"a table of shape {table.shape}", f"give rows of at least {dim} numbers")
+    if len(items) != len(values) or offsets[0] < 0 or offsets[-1] > len(items) or (np.diff(offsets) < 0).any():
+        raise TacitError("offsets, items and values do not belong together", "give rising offsets into both columns")
+    ends = fillers.starts + fillers.lengths
+    if clients and (ends.max() > len(fillers.ids) or min(fillers.starts.min(), fillers.lengths.min()) < 0):
+        raise TacitError("a list of fillers reaches outside its ids", "give starts and lengths inside the ids")
+    first = fillers.starts.min(initial=len(fillers.ids))
+    for column in (items[offsets[0] : offsets[-1]], fillers.ids[first : ends.max(initial=0)]):
+        if len(column) and column.view(np.uint32).max() >= len(table):
+            raise TacitError(f"an item outside the table of {len(table)} rows", "number items from 0")
+    if fill not in (0, 1, 2) or (fill == Fill.NONE and len(fillers.ids)):
+        raise TacitError(f"fillers with fill={fill}", "say fill=1 (average) or fill=2 (predicted), or give no fillers")
+    if local_steps < 0:
+        raise TacitError(f"local_steps is {local_steps}", "give zero or more")
+
+
+@kernel
+def _dots(
+    shape: Span,
+    table: Floats,
+    ids: Index,
+    at: int,
+    count: int,
+    vector: Floats,
+    out: Floats,
+    to: int,
+    spare_ids: Index,
+    spare: Floats,
+) -> None:
+    """``out[to : to + count]`` = rows ``ids[at : at + count]`` · ``vector``."""
+    block = len(spare)
+    whole = count - count % block
+    for done in range(0, whole, block):
+        block_dots(shape, table, ids, at + done, vector, out, to + done)
+    if whole < count:
+        for j in range(block):
+            spare_ids[j] = ids[at + min(whole + j, count - 1)]
+        block_dots(shape, table, spare_ids, 0, vector, spare, 0)
+        for j in range(count - whole):
+            out[to + whole + j] = spare[j]
+
+
+@kernel
+def _copy(source: Index, target: Index) -> None:
+    for j in range(len(source)):
+        target[j] = source[j]
+
+
+@kernel
+def _subtract(values: Floats, coef: Floats) -> None:
+    for j in range(len(values)):
+        coef[j] -= values[j]
+
+
+@kernel
+def _lower(value: float, coef: Floats) -> None:
+    for j in range(len(coef)):
+        coef[j] -= value
+
+
+@kernel
+def _mean(values: Floats) -> float:
+    """The mean in double precision; four sums, so that additions need not wait for each other."""
+    a = b = c = d = 0.0
+    whole = len(values) - len(values) % 4
+    for j in range(0, whole, 4):
+        a += values[j]
+        b += values[j + 1]
+        c += values[j + 2]
+        d += values[j + 3]
+    for j in range(whole, len(values)):
+        a += values[j]
+    return ((a + b) + (c + d)) / len(values)
+
+
+@kernel
+def _shift(
+    shape: Span,
+    table: Floats,
+    items: Index,
+    at: int,
+    count: int,
+    work: Floats,
+    square: Floats,
+    room: Floats,
+    spare_ids: Index,
+    spare: Floats,
+    rate: float,
+    reg: float,
+    steps: int,
+) -> None:
+    """Where ``steps`` full-gradient steps on the rated items lead, as ``U' - U``.
+
+    With ``A`` the sum of ``V_i V_iᵀ`` the gradient at ``U + shift`` is the one at ``U`` plus ``A shift``:
+    each step costs ``dim²`` where forming ``A`` pays, and two passes over the rows where it does not.
+    """
+    vector, gradient, shift, push = work[0], work[1], work[2], work[3]
+    dim = dim_of(shape)
+    shift[:] = 0
+    pays = count * dim + 2 * steps * dim < 4 * steps * count
+    if pays:
+        gram(shape, table, items, at, count, square)
+        for row in range(dim):
+            for column in range((row // len(spare) + 1) * len(spare), dim):
+                square[row, column] = square[column, row]
+        every = np.arange(dim).astype(np.int32)
+    share = table.dtype.type(1 / count)
+    for step in range(steps):
+        push[:] = gradient
+        if step > 0 and pays:
+            weighted_sum(shape, square, every, 0, dim, shift, 0, push)
+        elif step > 0:
+            for done in range(0, count, len(room)):
+                size = min(len(room), count - done)
+                _dots(shape, table, items, at + done, size, shift, room, 0, spare_ids, spare)
+                weighted_sum(shape, table, items, at + done, size, room, 0, push)
+        for k in range(len(shift)):
+            shift[k] -= rate * (push[k] * share + reg * (vector[k] + shift[k]))
+
+
+@kernel
+def _step(
+    shape: Span,
+    offsets: Long,
+    items: Index,
+    values: Floats,
+    filler_starts: Long,
+    filler_lengths: Long,
+    filler_ids: Index,
+    table: Floats,
+    rate: float,
+    reg: float,
+    fill: int,
+    steps: int,
+    user_step: int,
+    starts: Long,
+    ids: Index,
+    coef: Floats,
+    factors: Floats,
+) -> None:
+    dim, width = dim_of(shape), table.shape[1]
+    work = np.zeros((4, width), table.dtype)
+    vector, gradient, shift = work[0], work[1], work[2]
+    square = np.zeros((dim, width), table.dtype)
+    room = np.empty(_STRIP, table.dtype)
+    block = 64 // table.itemsize
+    spare_ids, spare = np.zeros(block, np.int32), np.zeros(block, table.dtype)
+    for client in range(len(starts)):
+        at, count, to = offsets[client], offsets[client + 1] - offsets[client], starts[client]
+        if count == 0:
+            continue
+        for k in range(dim):
+            vector[k] = factors[client, k]
+        gradient[:] = 0
+        _copy(items[at : at + count], ids[to : to + count])
+        for done in range(0, count, _STRIP):
+            size, here = min(_STRIP, count - done), to + done
+            _dots(shape, table, items, at + done, size, vector, coef, here, spare_ids, spare)
+            _subtract(values[at + done : at + done + size], coef[here : here + size])
+            weighted_sum(shape, table, items, at + done, size, coef, here, gradient)
+        extra, source, more = filler_lengths[client], filler_starts[client], to + count
+        _copy(filler_ids[source : source + extra], ids[more : more + extra])
+        if extra > 0 and fill == _AVERAGE:
+            _dots(shape, table, filler_ids, source, extra, vector, coef, more, spare_ids, spare)
+            _lower(table.dtype.type(_mean(values[at : at + count])), coef[more : more + extra])
+        elif extra > 0:
+            _shift(shape, table, items, at, count, work, square, room, spare_ids, spare, rate, reg, steps)
+            # U · V_i against the virtual rating U' · V_i: the error is (U - U') · V_i.
+            for k in range(width):
+                shift[k] = -shift[k]
+            _dots(shape, table, filler_ids, source, extra, shift, coef, more, spare_ids, spare)
+        over = count
+        if user_step == _ALL:
+            over += extra
+            weighted_sum(shape, table, filler_ids, source, extra, coef, more, gradient)
+        share = table.dtype.type(1 / over)
+        for k in range(dim):
+            factors[client, k] = vector[k] - rate * (gradient[k] * share + reg * vector[k])

@@ -1,0 +1,278 @@
+"""Operations on blocks of rows, written as LLVM vectors and inlined into kernels.
+
+Numba alone neither keeps a client's vector in registers (it cannot prove that arrays do not overlap) nor
+sums a row's products well at these lengths. Here a whole block of dot products is formed at once and summed
+across by one tree of shuffles. Each operation takes its span first; tables are ``padded``, ids are int32.
+"""
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from tacit.kernels.emitter import LINE, LONG, Emitter, lanes, padded_width, pieces
+from tacit.types import Floats
+
+_ACCUMULATORS = 24  # of 32 registers; the others hold the row at hand
+
+
+def padded(table: Floats) -> Floats:
+    """A copy whose rows start on cache lines and end in zeros, as the vector kernels want it.
+
+    Example:
+        >>> wide = padded(np.ones((3, 5), "f4"))
+        >>> wide.shape, wide.ctypes.data % 64, float(wide.sum())
+        ((3, 16), 0, 15.0)
+    """
+    rows, dim = table.shape
+    width = padded_width(dim, table.itemsize)
+    size = rows * width * table.itemsize
+    room = np.zeros(size + LINE, dtype=np.uint8)
+    start = -room.ctypes.data % LINE
+    wide = room[start : start + size].view(table.dtype).reshape(rows, width)
+    wide[:, :dim] = table
+    return wide
+
+
+def _lines(emit: Emitter, base: Any, row: Any, width: int, kind: Any) -> list[Any]:
+    return [emit.load(base, emit.after(row, offset), kind) for offset in range(0, width, kind.count)]
+
+
+def _product(emit: Emitter, left: list[Any], right: list[Any]) -> Any:
+    total = emit.builder.fmul(left[0], right[0])
+    for a, b in zip(left[1:], right[1:], strict=True):
+        total = emit.call("fmuladd", a, b, total)
+    return total
+
+
+@intrinsic
+def block_dots(context: Any, shape: Any, table: Any, ids: Any, at: Any, vector: Any, out: Any, to: Any) -> Any:
+    """``out[to + j] = table[ids[at + j]] · vector`` for the rows ``j`` of one block (``lanes`` of them)."""
+    del context, at, to
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        emit = Emitter(context, builder, signature, arguments)
+        count, width = lanes(emit.itemsize(1)), padded_width(emit.dim, emit.itemsize(1))
+        kind = ir.VectorType(emit.element(1), count)
+        rows, names = emit.data(1), emit.data(2)
+        right = _lines(emit, emit.data(4), ir.Constant(LONG, 0), width, kind)
+        products = []
+        for lane in range(count):
+            row = emit.row(names, emit.after(arguments[3], lane), width)
+            products.append(_product(emit, _lines(emit, rows, row, width, kind), right))
+        emit.store(emit.sums_across(products), emit.data(5), arguments[6])
+        return context.get_dummy_value()
+
+    return types.void(shape, table, ids, types.intp, vector, out, types.intp), generate
+
+
+@intrinsic
+def pair_dots(context: Any, shape: Any, left: Any, firsts: Any, right: Any, seconds: Any, at: Any, out: Any) -> Any:
+    """``out[at + j] = left[firsts[at + j]] · right[seconds[at + j]]`` for one block of pairs ``j``."""
+    del context, at
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        emit = Emitter(context, builder, signature, arguments)
+        count, width = lanes(emit.itemsize(1)), padded_width(emit.dim, emit.itemsize(1))
+        kind = ir.VectorType(emit.element(1), count)
+        products = []
+        for lane in range(count):
+            at = emit.after(arguments[5], lane)
+            first = _lines(emit, emit.data(1), emit.row(emit.data(2), at, width), width, kind)
+            second = _lines(emit, emit.data(3), emit.row(emit.data(4), at, width), width, kind)
+            products.append(_product(emit, first, second))
+        emit.store(emit.sums_across(products), emit.data(6), arguments[5])
+        return context.get_dummy_value()
+
+    return types.void(shape, left, firsts, right, seconds, types.intp, out), generate
+
+
+@intrinsic
+def weighted_sum(
+    context: Any, shape: Any, table: Any, ids: Any, at: Any, count: Any, weights: Any, by: Any, total: Any
+) -> Any:
+    """``total += sum of weights[by + j] * table[ids[at + j]]`` over ``count`` rows ``j``, in registers."""
+    del context, at, count, by
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        emit = Emitter(context, builder, signature, arguments)
+        width = padded_width(emit.dim, emit.itemsize(1))
+        kind = ir.VectorType(emit.element(1), lanes(emit.itemsize(1)))
+        lines = width // kind.count
+        # Sums that wait for each other cost four cycles a row: several rows at a time, summed apart.
+        chains = max(1, 4 // lines)
+        rows, names, factors, target = emit.data(1), emit.data(2), emit.data(5), emit.data(7)
+
+        def add_row(position: Any, sums: list[Any]) -> list[Any]:
+            row = emit.row(names, builder.add(arguments[3], position), width)
+            weight = emit.load(factors, builder.add(arguments[6], position), kind.element)
+            spread = emit.splat(weight, kind.count)
+            return [
+                emit.call("fmuladd", spread, line, total)
+                for line, total in zip(_lines(emit, rows, row, width, kind), sums, strict=True)
+            ]
+
+        def add_rows(group: Any, sums: list[Any]) -> list[Any]:
+            first = builder.mul(group, ir.Constant(LONG, chains))
+            parts = [add_row(emit.after(first, c), sums[c * lines : (c + 1) * lines]) for c in range(chains)]
+            return [line for part in parts for line in part]
+
+        groups = builder.udiv(arguments[4], ir.Constant(LONG, chains))
+        sums = emit.accumulate(groups, [ir.Constant(kind, None)] * (lines * chains), add_rows)
+        done = builder.mul(groups, ir.Constant(LONG, chains))
+        rest = builder.sub(arguments[4], done)
+        tail = emit.accumulate(rest, sums[:lines], lambda at, part: add_row(builder.add(done, at), part))
+        for line in range(lines):
+            place = ir.Constant(LONG, line * kind.count)
+            value = emit.load(target, place, kind)
+            for part in [tail[line], *sums[lines + line :: lines]]:
+                value = builder.fadd(value, part)
+            emit.store(value, target, place)
+        return context.get_dummy_value()
+
+    return types.void(shape, table, ids, types.intp, types.intp, weights, types.intp, total), generate
+
+
+def _bands(dim: int, count: int) -> list[list[int]]:
+    """The rows of a triangle of ``dim`` rows in groups whose sums fit the registers."""
+    bands: list[list[int]] = [[]]
+    used = 0
+    for row in range(dim):
+        need = row // count + 1
+        if used + need > _ACCUMULATORS:
+            bands.append([])
+            used = 0
+        bands[-1].append(row)
+        used += need
+    return bands
+
+
+@intrinsic
+def gram(context: Any, shape: Any, table: Any, ids: Any, at: Any, count: Any, out: Any) -> Any:
+    """``out = sum of v vᵀ`` over the ``count`` rows ``v = table[ids[at + j]]``: the vectors on and below the diagonal.
+
+    Entry (r, c) is written where ``c`` lies in the vector of the diagonal or before it.
+    """
+    del context, at, count
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        emit = Emitter(context, builder, signature, arguments)
+        width = padded_width(emit.dim, emit.itemsize(1))
+        kind = ir.VectorType(emit.element(1), lanes(emit.itemsize(1)))
+        rows, names, target = emit.data(1), emit.data(2), emit.data(5)
+        for band in _bands(emit.dim, kind.count):
+            places = [(row, line) for row in band for line in range(row // kind.count + 1)]
+
+            def add_row(
+                position: Any, sums: list[Any], band: list[int] = band, places: list[tuple[int, int]] = places
+            ) -> list[Any]:
+                base = emit.row(names, builder.add(arguments[3], position), width)
+                lines = _lines(emit, rows, base, (band[-1] // kind.count + 1) * kind.count, kind)
+                spread = {
+                    row: emit.splat(emit.load(rows, emit.after(base, row), kind.element), kind.count) for row in band
+                }
+                return [
+                    emit.call("fmuladd", spread[row], lines[line], total)
+                    for (row, line), total in zip(places, sums, strict=True)
+                ]
+
+            sums = emit.accumulate(arguments[4], [ir.Constant(kind, None)] * len(places), add_row)
+            for (row, line), value in zip(places, sums, strict=True):
+                emit.store(value, target, ir.Constant(LONG, row * width + line * kind.count))
+        return context.get_dummy_value()
+
+    return types.void(shape, table, ids, types.intp, types.intp, out), generate
+
+
+@intrinsic
+def scatter(
+    context: Any, shape: Any, total: Any, targets: Any, at: Any, count: Any, weights: Any, vector: Any
+) -> Any:
+    """``total[targets[at + j]] += weights[at + j] * vector`` for ``count`` rows ``j``, the vector in registers."""
+    del context, at, count
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        emit = Emitter(context, builder, signature, arguments)
+        split = pieces(emit.dim, lanes(emit.itemsize(1)))
+        kinds = [ir.VectorType(emit.element(1), count) for _, count in split]
+        target, names, factors, stride = emit.data(1), emit.data(2), emit.data(5), emit.stride(1)
+        base = emit.data(6)
+        held = [
+            emit.load(base, ir.Constant(LONG, offset), kind) for (offset, _), kind in zip(split, kinds, strict=True)
+        ]
+
+        def add_row(position: Any, nothing: list[Any]) -> list[Any]:
+            place = builder.add(arguments[3], position)
+            row, weight = emit.row(names, place, stride), emit.load(factors, place, emit.element(5))
+            for (offset, count), kind, part in zip(split, kinds, held, strict=True):
+                at = emit.after(row, offset)
+                value = emit.call("fmuladd", emit.splat(weight, count), part, emit.load(target, at, kind))
+                emit.store(value, target, at)
+            return nothing
+
+        emit.accumulate(arguments[4], [], add_row)
+        return context.get_dummy_value()
+
+    return types.void(shape, total, targets, types.intp, types.intp, weights, vector), generate
+
+
+@intrinsic
+def scatter_grid(
+    context: Any,
+    shape: Any,
+    total: Any,
+    targets: Any,
+    ids: Any,
+    at: Any,
+    count: Any,
+    weights: Any,
+    vector: Any,
+    table: Any,
+    reg: Any,
+    scale: Any,
+) -> Any:
+    """``total[targets[p]] += round(scale * (weights[p] * vector + reg * table[ids[p]]))`` for ``count`` places from ``at``.
+
+    Everything is done in double precision, where products of single-precision numbers are exact; entries
+    beyond ±2^62 steps are held there, so that the conversion is always defined.
+    """
+    del context, at, count, reg, scale
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        emit = Emitter(context, builder, signature, arguments)
+        split = pieces(emit.dim, 8)
+        target, aims, names, factors, rows = (emit.data(position) for position in (1, 2, 3, 6, 8))
+        base, stride, width = emit.data(7), emit.stride(1), emit.stride(8)
+        held = [
+            emit.widened(emit.load(base, ir.Constant(LONG, offset), ir.VectorType(emit.element(7), count)))
+            for offset, count in split
+        ]
+
+        def rounded(product: Any, count: int) -> Any:
+            limit = emit.splat(ir.Constant(ir.DoubleType(), 2.0**62), count)
+            scaled = builder.fmul(product, emit.splat(arguments[10], count))
+            bounded = emit.call("maxnum", emit.call("minnum", scaled, limit), builder.fneg(limit))
+            return builder.fptosi(emit.call("rint", bounded), ir.VectorType(LONG, count))
+
+        def add_row(position: Any, nothing: list[Any]) -> list[Any]:
+            place = builder.add(arguments[4], position)
+            aim, row = emit.row(aims, place, stride), emit.row(names, place, width)
+            weight = emit.load(factors, place, emit.element(6))
+            weight = weight if weight.type == ir.DoubleType() else builder.fpext(weight, ir.DoubleType())
+            for (offset, count), part in zip(split, held, strict=True):
+                old = emit.load(rows, emit.after(row, offset), ir.VectorType(emit.element(8), count))
+                shrink = builder.fmul(emit.splat(arguments[9], count), emit.widened(old))
+                value = rounded(builder.fadd(builder.fmul(emit.splat(weight, count), part), shrink), count)
+                at = emit.after(aim, offset)
+                emit.store(builder.add(emit.load(target, at, value.type), value), target, at)
+            return nothing
+
+        emit.accumulate(arguments[5], [], add_row)
+        return context.get_dummy_value()
+
+    signature = types.void(
+        shape, total, targets, ids, types.intp, types.intp, weights, vector, table, types.float64, types.float64
+    )
+    return signature, generate

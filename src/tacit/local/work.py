@@ -1,0 +1,60 @@
+"""The shape of what a client computes: what it received and holds, what it hands back."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tacit.rng import Keys
+from tacit.types import Array, Arrays, Cohort, Index, Long, Rows
+
+
+@dataclass(frozen=True)
+class Broadcast:
+    """What the server sent to everybody: the round's number and some shared arrays."""
+
+    round: int
+    arrays: Mapping[str, Array]
+
+
+@dataclass(frozen=True)
+class Letters:
+    """What clients send to other clients: each client's recipient and its rows."""
+
+    to: Index
+    rows: Rows
+
+
+@dataclass(frozen=True)
+class Inbox:
+    """The letters that arrived: client ``c`` reads ``members[offsets[c] : offsets[c + 1]]`` of ``rows``.
+
+    Letters carry no sender; the order within a client's inbox says nothing.
+    """
+
+    offsets: Long
+    members: Long
+    rows: Rows
+
+
+@dataclass(frozen=True)
+class Work:
+    """The result of local work: the update to send, the private state to keep, letters to peers."""
+
+    update: Arrays
+    private: Mapping[str, Array]
+    letters: Letters | None = None
+    diagnostics: Mapping[str, float] = field(default_factory=dict)
+
+
+class LocalWork(ABC):
+    """What clients compute in one exchange: the same code for a cohort of thousands and of one."""
+
+    def prepared(self, received: Broadcast) -> Broadcast:
+        """The broadcast in the form the kernels like; called once, however many clients share it."""
+        return received
+
+    @abstractmethod
+    def run(
+        self, received: Broadcast, private: Mapping[str, Array], cohort: Cohort, inbox: Inbox | None, keys: Keys
+    ) -> Work:
+        """Compute."""

@@ -1,0 +1,230 @@
+"""The round, written once: the only place where the stages of a method meet.
+
+A method is a frozen composition of typed slots. A round is a tuple of exchanges; an exchange is:
+broadcast, local work, protections, transport, aggregation. ``client_side`` serves a simulated cohort of
+thousands and a real device, which is a cohort of one. ``OpenExchange`` is the server's half; it does no
+input or output, so a simulation and a deployment drive the same object.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from tacit import codec
+from tacit.account.claim import Claim, Observer
+from tacit.account.events import NonPrivate, Nothing
+from tacit.aggregate.aggregator import Aggregator
+from tacit.errors import TacitError
+from tacit.federation.federation import Casting, alike
+from tacit.federation.sampling import Sampling
+from tacit.ledger.record import ExchangeRecord, Traffic
+from tacit.local.work import Broadcast, Inbox, Letters, LocalWork
+from tacit.models.model import Model
+from tacit.protect.protection import Chain
+from tacit.rng import Keys
+from tacit.server.step import ServerStep
+from tacit.transport.transport import Messages, Transport
+from tacit.types import Array, Cohort, Index, Long, RoundFacts, Rows
+
+
+@dataclass(frozen=True)
+class Citation:
+    """Where a method comes from, and what its authors say of its privacy, in a few words."""
+
+    title: str
+    authors: str
+    year: int
+    says: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exchange:
+    """One step of communication. Protections and transport have no default: none is written out.
+
+    ``into`` names the tally that this exchange adds to; two exchanges of a round may share one.
+    ``exposes`` says, per observer, why nothing is promised while no protection promises it, or that there
+    is nothing to see.
+    """
+
+    name: str
+    sampling: Sampling
+    downlink: tuple[str, ...]
+    local: LocalWork
+    protections: Chain
+    transport: Transport
+    aggregator: Aggregator
+    exposes: Mapping[Observer, str | Nothing]
+    part: str = "everyone"
+    into: str = "round"
+    reads_letters: bool = False
+
+    def __post_init__(self) -> None:
+        if self.transport.delivers not in self.aggregator.accepts:
+            accepted = " or ".join(sorted(kind.value for kind in self.aggregator.accepts))
+            raise TacitError(
+                f"exchange {self.name!r}: its aggregation cannot work on a {self.transport.delivers.value}",
+                f"use a transport that delivers {accepted}",
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Method:
+    """A recommender for a federation, as its paper composes it."""
+
+    name: str
+    paper: Citation
+    model: Model
+    rounds: int
+    exchanges: tuple[Exchange, ...]
+    server: ServerStep
+    setup: tuple[Exchange, ...] = ()
+    casting: Callable[[Index, Keys], Casting] = alike
+    predicts_ratings: bool = False
+    published_units: Callable[[Mapping[str, tuple[Traffic, int]]], Mapping[str, float]] | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ServerState:
+    """All the server remembers between rounds."""
+
+    round: int
+    shared: Mapping[str, Array]
+    optimiser: Mapping[str, Array]
+    protections: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Outgoing:
+    """What one call of local work sends and keeps."""
+
+    messages: Messages
+    private: Mapping[str, Array]
+    letters: Letters | None
+    letter_bytes: Long
+    diagnostics: Mapping[str, float]
+
+
+def first_state(method: Method, catalogue: int, keys: Keys) -> ServerState:
+    """The server before the first round."""
+    shared = method.model.shared(catalogue, keys)
+    states = {exchange.name: exchange.protections.init() for exchange in (*method.setup, *method.exchanges)}
+    return ServerState(0, shared, method.server.init(shared), states)
+
+
+def broadcast_of(exchange: Exchange, state: ServerState) -> Broadcast:
+    """What the server sends to everybody it asks."""
+    return Broadcast(state.round, {name: state.shared[name] for name in exchange.downlink})
+
+
+def client_side(
+    exchange: Exchange,
+    states: tuple[Any, ...],
+    received: Broadcast,
+    private: Mapping[str, Array],
+    cohort: Cohort,
+    inbox: Inbox | None,
+    keys: Keys,
+) -> Outgoing:
+    """Everything that happens on devices: n clients in a simulation, one on a device.
+
+    Updates and letters both go through the protections: nothing leaves around them.
+    """
+    guard, name = exchange.protections, exchange.name
+    cohort = guard.on_cohort(cohort, keys, received.round)
+    work = exchange.local.run(received, private, cohort, inbox, keys)
+    update = guard.on_client(work.update, states, cohort, keys, name, received.round)
+    messages = Messages(cohort.users, update, codec.nbytes(update, len(cohort)))
+    sent = exchange.transport.sent(messages, keys)
+    if work.letters is None:
+        return Outgoing(sent, work.private, None, np.zeros(0, dtype=np.int64), work.diagnostics)
+    rows = guard.on_client({"rows": work.letters.rows}, states, cohort, keys, f"{name}/letters", received.round)
+    letters = replace(work.letters, rows=rows["rows"])
+    return Outgoing(sent, work.private, letters, codec.nbytes(rows, len(cohort)), work.diagnostics)
+
+
+class OpenExchange:
+    """The server's half of one exchange while answers come in. It sums and forgets; it never stores.
+
+    Example:
+        ``opened = OpenExchange(exchange, state, invited=3, population=3, keys=keys, tally=None)``, then
+        ``opened.receive(messages)`` for whatever arrives, then ``opened.close()``.
+    """
+
+    def __init__(
+        self, exchange: Exchange, state: ServerState, *, invited: int, population: int, keys: Keys, tally: Any | None
+    ) -> None:
+        self.exchange = exchange
+        self.received = broadcast_of(exchange, state)
+        self.tally = exchange.aggregator.start(state.shared) if tally is None else tally
+        self._state = state
+        self._facts = RoundFacts(state.round, exchange.name, population, invited, 0)
+        self._session = exchange.transport.server_session(self._facts, keys)
+        self._down = codec.broadcast_nbytes(self.received.arrays)
+        self._traffic = Traffic()
+        self._answered = 0
+        self._diagnostics: dict[str, float] = {}
+
+    def receive(self, messages: Messages) -> None:
+        """Take some clients' messages."""
+        rows = sum(array.total for array in messages.arrays.values() if isinstance(array, Rows))
+        self._answered += len(messages.users)
+        self._traffic += Traffic(up=int(messages.nbytes.sum()), rows_up=rows)
+        for delivery in self._session.receive(messages):
+            self.exchange.aggregator.add(self.tally, delivery.arrays)
+
+    def note(self, traffic: Traffic, diagnostics: Mapping[str, float]) -> None:
+        """Count what crossed elsewhere (letters), and add up what was diagnosed."""
+        self._traffic += traffic
+        for name, value in diagnostics.items():
+            self._diagnostics[name] = self._diagnostics.get(name, 0.0) + value
+
+    def close(self) -> ExchangeRecord:
+        """Nobody else answers: the record of the exchange, with the claim over who really did."""
+        for delivery in self._session.close():
+            self.exchange.aggregator.add(self.tally, delivery.arrays)
+        facts = replace(self._facts, answered=self._answered)
+        traffic = self._traffic + Traffic(down=self._down * facts.invited)
+        return ExchangeRecord(facts, claim_of(self.exchange, self._state, facts), traffic, self._diagnostics)
+
+
+def claim_of(exchange: Exchange, state: ServerState, facts: RoundFacts) -> Claim:
+    """What can be said of one exchange: unbounded, then improved by each stage in turn."""
+    claim = Claim.unbounded("nothing was proved for this observer")
+    for observer, reason in exchange.exposes.items():
+        event = reason if isinstance(reason, Nothing) else NonPrivate(reason)
+        claim = claim.with_event(observer, event)
+    claim = exchange.protections.event(claim, state.protections[exchange.name], facts)
+    return exchange.transport.event(claim, facts)
+
+
+def server_side(
+    method: Method, state: ServerState, tallies: Mapping[str, Any], records: Sequence[ExchangeRecord], keys: Keys
+) -> ServerState:
+    """After the last exchange of a round: protect the totals, normalise them, take one step."""
+    totals: dict[str, Mapping[str, Array]] = {}
+    protections = dict(state.protections)
+    for exchange, record in zip(method.exchanges, records, strict=True):
+        if exchange.into in totals:
+            continue
+        total = exchange.aggregator.total(tallies[exchange.into])
+        total, protections[exchange.name] = exchange.protections.on_server(
+            total, state.protections[exchange.name], record.facts, keys
+        )
+        totals[exchange.into] = exchange.aggregator.normalised(total, record.facts)  # type: ignore[arg-type]
+    refuse_broken(totals, state.round)
+    shared, optimiser = method.server.step(state.shared, totals, dict(state.optimiser), state.round)
+    return ServerState(state.round + 1, shared, optimiser, protections)
+
+
+def refuse_broken(totals: Mapping[str, Mapping[str, Array]], round: int) -> None:
+    """A total that is not finite is never averaged into the model."""
+    for gradients in totals.values():
+        for name, gradient in gradients.items():
+            if np.issubdtype(gradient.dtype, np.floating) and not np.isfinite(gradient).all():
+                raise TacitError(
+                    f"round {round}: the total for {name!r} is not finite (training diverged)",
+                    "lower the step size or the noise; the last good model is kept",
+                )

@@ -1,0 +1,261 @@
+"""A whole run: train, evaluate, write the folder; a kill at any moment loses at most a few seconds."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from tacit.account.claim import Adjacency, Claim, Observer, Unit
+from tacit.data.interactions import Dataset, Interactions, by_user
+from tacit.errors import TacitError
+from tacit.evaluate.protocol import Evaluation, evaluate
+from tacit.federation.federation import Federation
+from tacit.ledger.privacy import Guarantee, PrivacyLedger
+from tacit.ledger.record import ExchangeRecord
+from tacit.ledger.traffic import TrafficLedger
+from tacit.models.model import Scorer
+from tacit.rng import SeededKeys
+from tacit.round import Method, ServerState
+from tacit.runtime.checkpoint import Checkpoint
+from tacit.runtime.folder import RunFolder
+from tacit.runtime.listener import Listener
+from tacit.runtime.simulate import Execution, World, new_world, one_round, set_up
+from tacit.split import Split
+
+CHECKPOINT_SECONDS = 5.0
+LOGS = ("ledger.jsonl", "metrics.jsonl")
+
+
+class Baseline(Protocol):
+    """A model that is given everybody's data in one place."""
+
+    def fit(self, train: Interactions, users: int, items: int, seed: int) -> Scorer:
+        """Learn."""
+        ...
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything a run needs, resolved: nothing in it changes while it runs."""
+
+    name: str
+    method: Method | Baseline
+    dataset: Dataset
+    split: Split
+    seed: int
+    metrics: tuple[str, ...] = ()
+    evaluate_every: int = 0
+    delta: float = 1e-6
+    execution: Execution = Execution()
+
+
+class Interrupted(Exception):  # noqa: N818 - not an error: the user asked
+    """The run was stopped between two rounds and saved."""
+
+
+@dataclass
+class Ledgers:
+    """The two ledgers of a run, and their lines not yet written."""
+
+    privacy: PrivacyLedger
+    traffic: TrafficLedger = field(default_factory=TrafficLedger)
+    unwritten: list[dict[str, Any]] = field(default_factory=list)
+
+    def add(self, records: Sequence[ExchangeRecord]) -> None:
+        """Count the exchanges of a round."""
+        for record in records:
+            self.privacy.add(record.claim)
+            self.traffic.add(record)
+            self.unwritten.append(record.to_json())
+
+
+def federation_of(dataset: Dataset, train: Interactions) -> Federation:
+    """Everybody's training history; people without one take no part."""
+    offsets, items, values = by_user(train, dataset.users)
+    return Federation(
+        offsets, items, values, dataset.items, dataset.scale, dataset.user_features, dataset.item_features
+    )
+
+
+def execute(plan: Plan, folder: RunFolder, listener: Listener, seconds: Mapping[str, float]) -> dict[str, Any]:
+    """Train and evaluate, or continue where the folder stands; returns the result's JSON.
+
+    Raises:
+        Interrupted: The listener asked to stop; the folder can be resumed.
+    """
+    if isinstance(plan.method, Method):
+        scorer, told = _trained(plan, plan.method, folder, listener)
+    else:
+        scorer, told = _fitted(plan, plan.method, listener)
+    listener.stage("evaluating", 1)
+    began = time.perf_counter()
+    final = evaluate_plan(plan, scorer, plan.metrics)
+    spent = time.perf_counter() - began
+    result = {
+        "method": plan.name,
+        "metrics": {name: _plain(value) for name, value in final.metrics.items()},
+        **told,
+        "seconds": {**seconds, **told["seconds"], "evaluate": round(spent, 4)},
+        "notes": [*final.notes, *plan.split.notes],
+    }
+    _save_per_user(folder, final)
+    listener.step(1, final.metrics)
+    return result
+
+
+def evaluate_plan(plan: Plan, scorer: Scorer, metrics: tuple[str, ...]) -> Evaluation:
+    """Evaluate on the held-out part, always in the same way."""
+    return evaluate(
+        scorer,
+        plan.split,
+        catalogue=plan.dataset.items,
+        metrics=metrics,
+        scale=plan.dataset.scale,
+        keys=SeededKeys(plan.seed),
+    )
+
+
+def _plain(value: float) -> float:
+    return round(float(value), 6)
+
+
+def _save_per_user(folder: RunFolder, final: Evaluation) -> None:
+    from tacit.runtime.checkpoint import save_arrays  # noqa: PLC0415 - with its reader
+
+    arrays = {name: np.ascontiguousarray(values) for name, values in final.per_user.items()}
+    if arrays:
+        save_arrays(folder.path / "per_user.safetensors", arrays)
+
+
+def _fitted(plan: Plan, method: Baseline, listener: Listener) -> tuple[Scorer, dict[str, Any]]:
+    listener.stage("training", 1)
+    began = time.perf_counter()
+    scorer = method.fit(plan.split.train, plan.dataset.users, plan.dataset.items, plan.seed)
+    spent = time.perf_counter() - began
+    listener.step(1, {})
+    claim = Claim.unbounded("all data lie in one place; no noise is added")
+    lines = [
+        Guarantee(observer, Unit.USER, Adjacency.ADD_REMOVE, None, plan.delta, "accounted", (), claim.event(observer).reason)  # type: ignore[union-attr]
+        for observer in (Observer.SERVER, Observer.RELEASE)
+    ]
+    pooled = 8 * len(plan.split.train)
+    traffic = {**TrafficLedger().summary(), "total_bytes": pooled}
+    traffic["setup_bytes_per_client"] = round(pooled / plan.dataset.users, 2)
+    return scorer, {
+        "rounds": 0,
+        "privacy": [line.to_json() for line in lines],
+        "traffic": traffic,
+        "seconds": {"train": round(spent, 4), "per_round": 0.0},
+    }
+
+
+def _trained(plan: Plan, method: Method, folder: RunFolder, listener: Listener) -> tuple[Scorer, dict[str, Any]]:
+    federation = federation_of(plan.dataset, plan.split.train)
+    world = new_world(method, federation, SeededKeys(plan.seed), plan.execution)
+    ledgers = Ledgers(PrivacyLedger(plan.delta))
+    saved = folder.checkpoint()
+    if saved is None:
+        for name in LOGS:
+            folder.cut(name, 0)
+        ledgers.add(set_up(world))
+        before = 0.0
+    else:
+        before = _restore(world, ledgers, folder, saved)
+    spent = before + _train(world, ledgers, plan, folder, listener, before)
+    private = personalised(world, plan)
+    scorer = method.model.scorer(world.server.shared, private)
+    folder.save_model(world.server.shared, private)
+    guarantees = [line.to_json() for line in ledgers.privacy.guarantees()]
+    told = {
+        "rounds": method.rounds,
+        "privacy": guarantees,
+        "paper_says": method.paper.says,
+        "traffic": {**ledgers.traffic.summary(), **_units(method, ledgers)},
+        "seconds": {"train": round(spent, 4), "per_round": round(spent / max(1, method.rounds), 6)},
+    }
+    return scorer, told
+
+
+def _units(method: Method, ledgers: Ledgers) -> dict[str, Any]:
+    if method.published_units is None or not ledgers.traffic.by_exchange:
+        return {}
+    units = method.published_units(ledgers.traffic.by_exchange)
+    return {"published_units_per_round": {name: round(value, 2) for name, value in units.items()}}
+
+
+def personalised(world: World, plan: Plan) -> dict[str, Any]:
+    """Everybody's private arrays; people known only by their support are folded in on their devices."""
+    support = plan.split.support
+    if support is None or not len(support):
+        return dict(world.private)
+    newcomers = federation_of(plan.dataset, support)
+    users = newcomers.people
+    folded = world.method.model.folded_in(world.server.shared, newcomers.cohort(users))
+    private = {name: array.copy() for name, array in world.private.items()}
+    for name, array in folded.items():
+        private[name][users] = array
+    return private
+
+
+def _train(world: World, ledgers: Ledgers, plan: Plan, folder: RunFolder, listener: Listener, before: float) -> float:
+    rounds = world.method.rounds
+    every = plan.evaluate_every or max(1, rounds // 20)
+    listener.stage("training", rounds)
+    listener.step(world.server.round, {})
+    spent, saved_at = 0.0, time.perf_counter()
+    curve = [name for name in ("rmse", "mae") if world.method.predicts_ratings]
+    while world.server.round < rounds:
+        began = time.perf_counter()
+        ledgers.add(one_round(world))
+        spent += time.perf_counter() - began
+        done = world.server.round
+        facts: dict[str, float] = {}
+        if curve and (done % every == 0 or done == rounds):
+            scorer = world.method.model.scorer(world.server.shared, personalised(world, plan))
+            facts = {name: _plain(v) for name, v in evaluate_plan(plan, scorer, tuple(curve)).metrics.items()}
+            folder.append("metrics.jsonl", [{"round": done, "metrics": facts}])
+        listener.step(done, facts)
+        stop = listener.stopping() and done < rounds
+        if stop or done == rounds or time.perf_counter() - saved_at > CHECKPOINT_SECONDS:
+            _save(world, ledgers, folder, before + spent)
+            saved_at = time.perf_counter()
+        if stop:
+            raise Interrupted
+    return spent
+
+
+def _save(world: World, ledgers: Ledgers, folder: RunFolder, spent: float) -> None:
+    """Ledger lines first, then the checkpoint that says how many of them count."""
+    folder.append("ledger.jsonl", ledgers.unwritten)
+    ledgers.unwritten.clear()
+    arrays: dict[str, Any] = {}
+    for group, values in (("shared", world.server.shared), ("optimiser", world.server.optimiser), ("private", world.private)):
+        arrays.update({f"{group}/{name}": array for name, array in values.items()})
+    facts = {
+        "round": world.server.round,
+        "spent": spent,
+        "protections": {name: list(states) for name, states in world.server.protections.items()},
+        "sizes": {name: folder.size(name) for name in LOGS},
+    }
+    folder.save_checkpoint(Checkpoint(arrays, facts))
+
+
+def _restore(world: World, ledgers: Ledgers, folder: RunFolder, saved: Checkpoint) -> float:
+    """Put the world back to the checkpoint and forget what was written after it."""
+    for name, size in saved.facts["sizes"].items():
+        folder.cut(name, size)
+    private = saved.group("private")
+    expected = {name: array.shape for name, array in world.private.items()}
+    if {name: array.shape for name, array in private.items()} != expected:
+        raise TacitError("the checkpoint does not fit its configuration", "start the run anew in another folder")
+    world.private = private
+    protections = {name: tuple(states) for name, states in saved.facts["protections"].items()}
+    world.server = ServerState(saved.facts["round"], saved.group("shared"), saved.group("optimiser"), protections)
+    for line in folder.lines("ledger.jsonl"):
+        record = ExchangeRecord.from_json(line)
+        ledgers.privacy.add(record.claim)
+        ledgers.traffic.add(record)
+    return float(saved.facts["spent"])

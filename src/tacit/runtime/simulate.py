@@ -1,0 +1,133 @@
+"""A whole federation in one process: chunks of clients through the same code a device runs.
+
+A chunk's rows are made, protected, counted and summed before the next chunk's exist in full, so memory
+grows with a chunk, never with clients times items. Threads compute chunks ahead; the server takes them
+in order, so the result does not depend on how many there are.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from tacit.federation.federation import Casting, Federation, put_back, taken
+from tacit.ledger.record import ExchangeRecord, Traffic
+from tacit.rng import Keys
+from tacit.round import Exchange, Method, OpenExchange, Outgoing, ServerState, client_side, first_state, server_side
+from tacit.runtime.post import PostOffice
+from tacit.types import Array, Index
+
+
+@dataclass(frozen=True)
+class Execution:
+    """What changes only speed and memory, never a number."""
+
+    threads: int = 1
+    pairs_per_chunk: int = 1 << 17
+
+
+@dataclass
+class World:
+    """A simulated federation: everybody's data and private state, and the server's."""
+
+    method: Method
+    federation: Federation
+    keys: Keys
+    casting: Casting
+    private: dict[str, Array]
+    server: ServerState
+    execution: Execution = Execution()
+
+
+def new_world(method: Method, federation: Federation, keys: Keys, execution: Execution | None = None) -> World:
+    """A federation before its first round."""
+    everybody = np.arange(len(federation), dtype=np.int32)
+    return World(
+        method=method,
+        federation=federation,
+        keys=keys,
+        casting=method.casting(federation.people, keys),
+        private=method.model.private(everybody, keys),
+        server=first_state(method, federation.catalogue, keys),
+        execution=execution or Execution(),
+    )
+
+
+def set_up(world: World) -> list[ExchangeRecord]:
+    """The exchanges before the first round; they count as round ``-1`` in the ledgers."""
+    if not world.method.setup:
+        return []
+    before = replace(world.server, round=-1)
+    records, tallies = _exchanges(world, world.method.setup, before)
+    partial = replace(world.method, exchanges=world.method.setup)
+    world.server = replace(server_side(partial, before, tallies, records, world.keys), round=0)
+    return records
+
+
+def one_round(world: World) -> list[ExchangeRecord]:
+    """One round of the method; the world moves on."""
+    records, tallies = _exchanges(world, world.method.exchanges, world.server)
+    world.server = server_side(world.method, world.server, tallies, records, world.keys)
+    return records
+
+
+def _exchanges(
+    world: World, exchanges: tuple[Exchange, ...], state: ServerState
+) -> tuple[list[ExchangeRecord], dict[str, Any]]:
+    tallies: dict[str, Any] = {}
+    post = PostOffice()
+    records = []
+    for exchange in exchanges:
+        opened = _run(world, exchange, state, tallies.get(exchange.into), post)
+        tallies[exchange.into] = opened.tally
+        records.append(opened.close())
+    return records, tallies
+
+
+def _run(world: World, exchange: Exchange, state: ServerState, tally: Any, post: PostOffice) -> OpenExchange:
+    people = world.casting.parts[exchange.part]
+    asked = exchange.sampling.draw(people, state.round, world.keys)
+    opened = OpenExchange(
+        exchange, state, invited=len(asked), population=len(world.federation.people), keys=world.keys, tally=tally
+    )
+    received = exchange.local.prepared(opened.received)
+    states = state.protections[exchange.name]
+
+    def work(users: Index) -> tuple[Index, Traffic, Outgoing]:
+        cohort = world.federation.cohort(users)
+        if world.casting.peer is not None:
+            cohort = replace(cohort, extras={"peer": world.casting.peer[users]})
+        inbox, read = post.read(users) if exchange.reads_letters else (None, Traffic())
+        mine = taken(world.private, users)
+        return users, read, client_side(exchange, states, received, mine, cohort, inbox, world.keys)
+
+    chunks = world.federation.chunks(asked, world.execution.pairs_per_chunk)
+    for users, read, done in _in_order(work, chunks, world.execution.threads):
+        put_back(world.private, users, done.private)
+        opened.receive(done.messages)
+        written = Traffic() if done.letters is None else post.add(done.letters, done.letter_bytes)
+        opened.note(read + written, done.diagnostics)
+    return opened
+
+
+def _in_order(work: Callable[[Index], Any], chunks: list[Index], threads: int) -> Iterator[Any]:
+    """Results in the chunks' order, at most ``threads`` of them under way."""
+    if threads <= 1 or len(chunks) <= 1:
+        yield from map(work, chunks)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        waiting: deque[Future[Any]] = deque()
+        for chunk in chunks:
+            waiting.append(pool.submit(work, chunk))
+            if len(waiting) > threads:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+
+def private_of(world: World, users: Index) -> Mapping[str, Array]:
+    """The private arrays of some people (a simulation may look; a server may not)."""
+    return taken(world.private, users)

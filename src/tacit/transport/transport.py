@@ -1,0 +1,59 @@
+"""How messages get from devices to the server, and what the server is handed over."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+from typing import ClassVar
+
+from tacit.account.claim import Claim
+from tacit.rng import Keys
+from tacit.types import Arrays, Index, Long, RoundFacts
+
+
+class Delivers(Enum):
+    """What the server gets to see."""
+
+    REPORTS = "reports"
+    SHUFFLED = "shuffled"
+    SUM = "sum"
+
+
+@dataclass(frozen=True)
+class Messages:
+    """What some clients send: one row (or ragged part) per client, and each one's length on the wire."""
+
+    users: Index
+    arrays: Arrays
+    nbytes: Long
+
+
+class ServerSession(ABC):
+    """The server's half of one exchange; no input or output of its own."""
+
+    @abstractmethod
+    def receive(self, messages: Messages) -> Iterable[Messages]:
+        """Take messages in; yield what may be handed on already."""
+
+    @abstractmethod
+    def close(self) -> Iterable[Messages]:
+        """Nobody else will answer: yield the rest."""
+
+
+class Transport(ABC):
+    """Carries messages; one object describes both halves, a session holds what changes."""
+
+    delivers: ClassVar[Delivers]
+
+    def sent(self, messages: Messages, keys: Keys) -> Messages:
+        """The client's half: what really crosses the wire."""
+        del keys
+        return messages
+
+    @abstractmethod
+    def server_session(self, facts: RoundFacts, keys: Keys) -> ServerSession:
+        """The server's half."""
+
+    @abstractmethod
+    def event(self, claim: Claim, facts: RoundFacts) -> Claim:
+        """What this way of carrying is worth: shuffling amplifies, a sum hides single reports."""
