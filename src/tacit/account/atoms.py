@@ -18,7 +18,6 @@ from tacit.account.events import (
     Laplace,
     NonPrivate,
     Nothing,
-    Poisson,
     PureLocal,
     RandomisedResponse,
     Repeated,
@@ -175,5 +174,3 @@ def _needs(event: Event) -> tuple[str, ...]:
             return (_SHARES,)
         case _:
             return ()
-
-

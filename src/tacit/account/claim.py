@@ -67,7 +67,9 @@ class Claim:
     Example:
         >>> from tacit.account.events import Gaussian
         >>> claim = Claim.unbounded("raw updates").with_bound(Bound(2, 1.0))
-        >>> claim = claim.with_event(Observer.RELEASE, Gaussian(2.0, 1.0), assumes=("the server adds the noise",))
+        >>> claim = claim.with_event(
+        ...     Observer.RELEASE, Gaussian(2.0, 1.0), assumes=("the server adds the noise",)
+        ... )
         >>> claim.event(Observer.RELEASE), claim.event(Observer.SERVER)
         (Gaussian(noise_std=2.0, clip=1.0), NonPrivate(reason='raw updates'))
     """

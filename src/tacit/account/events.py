@@ -272,7 +272,9 @@ def from_json(data: Mapping[str, Any]) -> Any:
         return _KINDS[kind](**values)
     except TypeError as error:
         names = ", ".join(field.name for field in fields(_KINDS[kind]))
-        raise TacitError(f"the event {kind!r} has other fields than {sorted(values)}", f"give {names}") from error
+        raise TacitError(
+            f"the event {kind!r} has other fields than {sorted(values)}", f"give {names}"
+        ) from error
 
 
 def _parsed(value: Any) -> Any:

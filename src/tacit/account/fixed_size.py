@@ -42,7 +42,7 @@ def profile(epsilons: Reals, mu: float, rate: float) -> Reals:
 
     Example:
         >>> profile(np.array([0.0, 1.0]), 1.0, 0.1).round(5)
-        array([0.03829, 0.00027])
+        array([0.03829, 0.00021])
     """
     size = np.abs(epsilons)
     near = np.log1p(np.expm1(np.minimum(size, 30.0)) / rate)
@@ -56,7 +56,11 @@ def pmf(mu: float, rate: float, step: float) -> Any:
     from dp_accounting.pld import pld_pmf
 
     far = mu * mu / 2 + TAIL * mu
-    top = far + math.log(rate - rate * math.exp(-far) + math.exp(-far)) if far > 30 else math.log1p(rate * math.expm1(far))
+    top = (
+        far + math.log(rate - rate * math.exp(-far) + math.exp(-far))
+        if far > 30
+        else math.log1p(rate * math.expm1(far))
+    )
     last = max(1, math.ceil(top / step))
     deltas = profile(np.arange(-last, last + 1) * step, mu, rate)
     return pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(step, -last, last, deltas)

@@ -5,7 +5,7 @@
 
 import math
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 from tacit.errors import TacitError
 
@@ -68,7 +68,7 @@ def epsilon_of(mu: float, delta: float) -> float:
     if delta_of(0.0, mu) <= delta:
         return 0.0
     top = mu * mu / 2 + mu * math.sqrt(2 * math.log(1 / delta))  # from the tail of the privacy loss alone
-    return float(brentq(lambda epsilon: delta_of(epsilon, mu) - delta, 0.0, top + 1e-9, xtol=1e-12))  # type: ignore[arg-type]
+    return cast("float", brentq(lambda epsilon: delta_of(epsilon, mu) - delta, 0.0, top + 1e-9, xtol=1e-12))
 
 
 def mu_of(epsilon: float, delta: float) -> float:
@@ -85,4 +85,4 @@ def mu_of(epsilon: float, delta: float) -> float:
     high = 1.0
     while delta_of(epsilon, high) < delta:
         high *= 2
-    return float(brentq(lambda mu: delta_of(epsilon, mu) - delta, 1e-12, high, xtol=1e-14))  # type: ignore[arg-type]
+    return cast("float", brentq(lambda mu: delta_of(epsilon, mu) - delta, 1e-12, high, xtol=1e-14))

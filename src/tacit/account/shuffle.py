@@ -49,10 +49,11 @@ def losses(event: Shuffled) -> "tuple[NDArray[np.float64], NDArray[np.float64]]"
     from scipy.stats import binom
 
     clone, keep = clone_probability(event), 1 / (1 + math.exp(-event.local_epsilon))
-    low, high = binom.ppf(_TAIL, event.reports - 1, clone), binom.isf(_TAIL, event.reports - 1, clone)
-    clones = np.arange(max(0, int(low)), int(high) + 1)
-    reach = math.sqrt(math.log(2 / _TAIL) / 2)  # Hoeffding: |x - (c + 1) / 2| stays within reach * sqrt(c) + 1
-    widths = np.ceil(reach * np.sqrt(clones)).astype(np.int64) + 2
+    others, tail = event.reports - 1, math.log(2 / _TAIL)
+    spread = math.sqrt(2 * tail * others * clone * (1 - clone)) + tail  # Bernstein, for the number of clones
+    centre = others * clone
+    clones = np.arange(max(0, math.floor(centre - spread)), min(others, math.ceil(centre + spread)) + 1)
+    widths = np.ceil(np.sqrt(clones * tail / 2)).astype(np.int64) + 2  # Hoeffding, for the fair coins
     starts = np.maximum(0, (clones + 1) // 2 - widths)
     stops = np.minimum(clones + 1, (clones + 2) // 2 + widths)
     total = np.repeat(clones + 1, stops - starts + 1).astype(np.float64)
@@ -60,7 +61,7 @@ def losses(event: Shuffled) -> "tuple[NDArray[np.float64], NDArray[np.float64]]"
     x = (np.arange(len(total)) + first).astype(np.float64)
     upper, lower = keep * x + (1 - keep) * (total - x), (1 - keep) * x + keep * (total - x)
     log_mass = gammaln(total + 1) - gammaln(x + 1) - gammaln(total - x + 1) - (total - 1) * math.log(2)
-    log_mass += np.repeat(binom.logpmf(clones, event.reports - 1, clone), stops - starts + 1) - np.log(total)
+    log_mass += np.repeat(binom.logpmf(clones, others, clone), stops - starts + 1) - np.log(total)
     masses = upper * np.exp(log_mass)
     # Log-gammas of large numbers are good to 1e-11 only; the mass really cut off is bounded by the tails.
     return np.log(upper) - np.log(lower), masses / masses.sum() * (1 - 4 * _TAIL)

@@ -76,4 +76,6 @@ class PerItemMean(Aggregator):
         if not self.divide:
             return {self.table: table}
         counts: Long = total[f"{self.table}.count"]  # type: ignore[assignment]
-        return {self.table: table / np.maximum(counts, 1).astype(table.dtype)[:, np.newaxis]}
+        mean = table / np.maximum(counts, 1).astype(table.dtype)[:, np.newaxis]
+        mean[counts <= 0] = 0  # fillers taken out again leave rounding noise where nobody rated
+        return {self.table: mean}

@@ -15,7 +15,7 @@ import tacit.methods
 import tacit.protect
 import tacit.transport
 from tacit.errors import TacitError, nearest
-from tacit.models.baselines import BASELINES
+from tacit.models.baselines import BASELINES, Baseline
 from tacit.protect.protection import Protection
 from tacit.round import Method
 from tacit.settings import known_setting, settings_of
@@ -51,7 +51,7 @@ def presets(name: str) -> Mapping[str, Callable[[str, Mapping[str, Any]], Mappin
     return getattr(module, "PRESETS", {})
 
 
-def baselines() -> Mapping[str, Callable[..., Any]]:
+def baselines() -> Mapping[str, Baseline]:
     """Every baseline by name: models that see all data in one place."""
     return BASELINES
 
@@ -61,7 +61,7 @@ def resolved_settings(name: str, given: Mapping[str, Any], data: str) -> dict[st
 
     Text is parsed, values are checked; an unknown name is one clear line with the nearest one.
     """
-    maker = methods().get(name) or baselines()[name]
+    maker = methods()[name] if name in methods() else baselines()[name].fit
     parsed = {
         key: known_setting(maker, key, name).parsed(value)
         if isinstance(value, str)
@@ -76,7 +76,7 @@ def resolved_settings(name: str, given: Mapping[str, Any], data: str) -> dict[st
             raise TacitError(f"{name} has no preset {given['preset']!r}", nearest(str(given["preset"]), known) or "none")
         chosen = known[given["preset"]](data, parsed)
     defaults = {key: setting.default for key, setting in settings_of(maker).items()}
-    return {**defaults, **chosen, **parsed}
+    return {**defaults, **{key: value for key, value in chosen.items() if key in defaults}, **parsed}
 
 
 def built(name: str, settings: Mapping[str, Any]) -> Method:

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from tacit.config import catalogue
+from tacit.data.interactions import Dataset
 from tacit.errors import TacitError, nearest
 from tacit.round import Method
-from tacit.runtime.run import Plan
+from tacit.runtime.run import Fitting, Plan
+from tacit.settings import known_setting
 
 
 @dataclass(frozen=True)
@@ -95,24 +97,37 @@ def resolved(experiment: Experiment, data_dir: Path | None = None) -> tuple[Expe
     settings = catalogue.resolved_settings(name, experiment.settings, experiment.data)
     if experiment.rounds < 0 or experiment.evaluate_every < 0:
         raise TacitError("a negative number of rounds", "give --rounds 1 or more")
-    if experiment.rounds:
-        settings["rounds"] = catalogue.known_setting(catalogue.methods()[name], "rounds", name).checked(experiment.rounds)
+    if experiment.rounds and name in catalogue.methods():
+        settings["rounds"] = known_setting(catalogue.methods()[name], "rounds", name).checked(experiment.rounds)
     method = _method(experiment, settings)
     dataset = load(experiment.data, data_dir)
-    ratings = dataset.scale is not None and (method.predicts_ratings if isinstance(method, Method) else False)
-    chosen = experiment.split or ("ratings-5fold:1" if ratings else "leave-last-out")
+    ratings = dataset.scale is not None and method.predicts_ratings
+    chosen = experiment.split or ("ratings-5fold:1" if ratings else _usual(dataset))
     parts = split(dataset, chosen, seed=experiment.seed)
     complete = replace(
         experiment, settings=settings, split=chosen, rounds=method.rounds if isinstance(method, Method) else 0
     )
-    return complete, Plan(name, method, dataset, parts, experiment.seed, experiment.metrics)
+    return complete, Plan(
+        name=name,
+        method=method,
+        dataset=dataset,
+        split=parts,
+        seed=experiment.seed,
+        metrics=experiment.metrics,
+        evaluate_every=experiment.evaluate_every,
+        delta=float(experiment.delta),
+    )
 
 
-def _method(experiment: Experiment, settings: Mapping[str, Any]) -> Any:
+def _usual(dataset: Dataset) -> str:
+    return "leave-one-out" if dataset.interactions.times is None else "leave-last-out"
+
+
+def _method(experiment: Experiment, settings: Mapping[str, Any]) -> Method | Fitting:
     if experiment.method in catalogue.baselines():
         if experiment.protect or experiment.transport:
             raise TacitError(f"{experiment.method} sees all data in one place", "leave --protect and --transport out")
-        return catalogue.baselines()[experiment.method](**settings)
+        return Fitting(catalogue.baselines()[experiment.method], settings)
     method = catalogue.built(experiment.method, settings)
     for spec in experiment.protect:
         method = with_protection(method, spec)

@@ -40,16 +40,22 @@ class Files:
             with zipfile.ZipFile(self.root) as archive:
                 return archive.read(self.members[name])
         except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
-            raise TacitError(f"{self.root} is damaged at {name} ({error})", "get the archive again") from error
+            raise TacitError(
+                f"{self.root} is damaged at {name} ({error})", "get the archive again"
+            ) from error
         except OSError as error:
-            raise TacitError(f"cannot read {self.root / name} ({error.strerror})", "check the file") from error
+            raise TacitError(
+                f"cannot read {self.root / name} ({error.strerror})", "check the file"
+            ) from error
 
     def text(self, name: str, encoding: str) -> str:
         """A whole file as text."""
         try:
             return self.read(name).decode(encoding)
         except UnicodeDecodeError as error:
-            raise TacitError(f"{self.where(name)} is not {encoding} text", "get the data set again") from error
+            raise TacitError(
+                f"{self.where(name)} is not {encoding} text", "get the data set again"
+            ) from error
 
 
 @dataclass(frozen=True)
@@ -122,7 +128,9 @@ def _in_zip(path: Path, files: Sequence[str]) -> Files:
         with zipfile.ZipFile(path) as archive:
             names = [name for name in archive.namelist() if not name.startswith("__MACOSX/")]
     except (zipfile.BadZipFile, OSError) as error:
-        raise TacitError(f"{path} is not a readable zip archive ({error})", "get the archive again") from error
+        raise TacitError(
+            f"{path} is not a readable zip archive ({error})", "get the archive again"
+        ) from error
     members = _shallowest(names)
     for name in files:
         if name not in members:
@@ -139,7 +147,11 @@ def _shallowest(names: Iterable[str]) -> dict[str, str]:
 
 
 def _by_name(folder: Path, files: Sequence[str]) -> Files | None:
-    names = [(Path(where) / name).relative_to(folder).as_posix() for where, _, found in _walk(folder) for name in found]
+    names = [
+        (Path(where) / name).relative_to(folder).as_posix()
+        for where, _, found in _walk(folder)
+        for name in found
+    ]
     members = _shallowest(names)
     return Files(folder, members) if all(name in members for name in files) else None
 
@@ -154,11 +166,13 @@ def _loose(
     found = [
         Path(where)
         for where, _, names in walked
-        if set(files) <= set(names) and foreign.isdisjoint(Path(where).relative_to(folder).parts)
+        if set(files) <= set(names)
+        and foreign.isdisjoint(Path(where).relative_to(folder).parts)
         and Path(where).name not in foreign
     ]
     if len(found) > 1:
         raise TacitError(
-            f"{files[0]} lies in both {found[0]} and {found[1]}", "name the folder with --data-dir, or remove one"
+            f"{files[0]} lies in both {found[0]} and {found[1]}",
+            "name the folder with --data-dir, or remove one",
         )
     return _by_name(found[0], files) if found else None

@@ -8,7 +8,7 @@ import csv
 import io
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from tacit.errors import TacitError
 Progress: TypeAlias = Callable[[int, int], None]
 Kind: TypeAlias = Literal["whole", "number", "id"]
 Bytes: TypeAlias = NDArray[np.uint8]
-Column: TypeAlias = NDArray[np.int64] | NDArray[np.float64] | NDArray[np.str_]
+Column: TypeAlias = NDArray[Any]  # int64, float64 or text, as the kind of the field says
 
 _PIECE = 1 << 22
 _NEWLINE = 10
@@ -37,10 +37,10 @@ class Field:
 
 @dataclass(frozen=True)
 class Table:
-    """Delimited lines to be read. ``raw`` starts at line ``first_line`` of ``file``; the header is not in it.
+    r"""Delimited lines to be read: ``raw`` starts at line ``first_line`` of ``file``, after any header.
 
     Example:
-        >>> table = Table("r.dat", b"1::2::4.5\\n3::1::5\\n", b"::", 3)
+        >>> table = Table("r.dat", b"1::2::4.5\n3::1::5\n", b"::", 3)
         >>> fields = [Field(0, "user", "whole"), Field(1, "item", "whole"), Field(2, "rating", "number")]
         >>> [column.tolist() for column in read_columns(table, fields)]
         [[1, 3], [2, 1], [4.5, 5.0]]
@@ -54,12 +54,12 @@ class Table:
     quoted: bool = False
 
 
-class _NotDigits(Exception):  # noqa: N818 - a signal to try the general reading, never seen outside
+class _NotDigits(Exception):
     """A field is not made of plain digits."""
 
 
 def read_columns(table: Table, fields: Sequence[Field], progress: Progress | None = None) -> list[Column]:
-    """The wanted columns: ``int64`` for whole numbers, ``float64`` for numbers, either integers or text for ids.
+    """The wanted columns: ``int64`` for whole numbers, ``float64`` for numbers, integers or text for ids.
 
     Ids are integers only if all of them are, written the usual way (``007`` is text: it is not ``7``).
     """
@@ -67,7 +67,7 @@ def read_columns(table: Table, fields: Sequence[Field], progress: Progress | Non
         raise TacitError(f"{table.file} holds no rows", "give a file with at least one interaction")
     if table.quoted and b'"' in table.raw:
         return _quoted_columns(table, fields)
-    pieces: list[list[Column | Bytes]] = []
+    pieces: list[list[Column]] = []
     for start, buffer, ends in _pieces(table, progress):
         pieces.append([_piece_column(table, buffer, ends, field, start) for field in fields])
     return [_joined(field, [piece[at] for piece in pieces]) for at, field in enumerate(fields)]
@@ -122,7 +122,7 @@ def _piece_column(table: Table, buffer: Bytes, ends: NDArray[np.int64], field: F
     except _NotDigits:
         texts = _texts(table, buffer, starts, stops, field, line)
     if field.kind == "id":
-        return texts  # type: ignore[return-value] - bytes until all pieces are known
+        return texts
     return _converted(table, field, texts, lambda row: line + row)
 
 
@@ -203,7 +203,9 @@ def _bad(file: str, line: int, field: Field, found: str) -> TacitError:
     )
 
 
-def _converted(table: Table, field: Field, texts: NDArray[np.bytes_], line_of: Callable[[int], int]) -> Column:
+def _converted(
+    table: Table, field: Field, texts: NDArray[np.bytes_], line_of: Callable[[int], int]
+) -> Column:
     """Numbers written in other ways (signs, exponents), or the first one that is none."""
     try:
         values = texts.astype(np.int64 if field.kind == "whole" else np.float64)
@@ -226,13 +228,13 @@ def _is_number(text: bytes, kind: Kind) -> bool:
     return _PLAIN_NUMBER.issuperset(text.strip()) and abs(value) < (2**63 if kind == "whole" else np.inf)
 
 
-def _joined(field: Field, pieces: Sequence[Column | Bytes]) -> Column:
+def _joined(field: Field, pieces: Sequence[Column]) -> Column:
     if field.kind != "id" or all(piece.dtype.kind == "i" for piece in pieces):
-        return np.concatenate(pieces) if len(pieces) > 1 else pieces[0]  # type: ignore[return-value]
+        return np.concatenate(pieces) if len(pieces) > 1 else pieces[0]
     return settled_ids(np.concatenate([piece.astype("S") for piece in pieces]))
 
 
-def settled_ids(texts: NDArray[np.bytes_] | NDArray[np.str_]) -> NDArray[np.int64] | NDArray[np.str_]:
+def settled_ids(texts: NDArray[Any]) -> NDArray[Any]:
     """Ids as integers if every one is an integer in its usual spelling, else as text.
 
     Example:
@@ -246,7 +248,7 @@ def settled_ids(texts: NDArray[np.bytes_] | NDArray[np.str_]) -> NDArray[np.int6
     except (ValueError, OverflowError):
         pass
     if texts.dtype.kind == "U":
-        return texts  # type: ignore[return-value]
+        return texts
     try:
         return np.char.decode(texts, "utf-8")
     except UnicodeDecodeError as error:

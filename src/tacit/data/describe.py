@@ -27,7 +27,10 @@ def gini(counts: NDArray[np.integer]) -> float:
 def _quantiles(counts: NDArray[np.integer]) -> dict[str, float]:
     if not len(counts):
         return {}
-    return {f"{100 * share:g}%": float(value) for share, value in zip(_QUANTILES, np.quantile(counts, _QUANTILES))}
+    return {
+        f"{100 * share:g}%": float(value)
+        for share, value in zip(_QUANTILES, np.quantile(counts, _QUANTILES), strict=True)
+    }
 
 
 def _histogram(dataset: Dataset) -> dict[str, int]:
@@ -54,7 +57,9 @@ def _features(features: Features) -> dict[str, str]:
     for name, matrix in features.flags.items():
         told[name] = f"{matrix.shape[1]} flags, {matrix.sum(axis=1).mean():.1f} on average"
     for name, column in features.numbers.items():
-        told[name if name not in told else f"{name} (number)"] = f"numbers, {np.mean(~np.isnan(column)):.0%} known"
+        told[name if name not in told else f"{name} (number)"] = (
+            f"numbers, {np.mean(~np.isnan(column)):.0%} known"
+        )
     for name, column in features.texts.items():
         told[name] = f"text, {np.mean(column != ''):.0%} known"
     return told

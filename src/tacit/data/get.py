@@ -1,7 +1,6 @@
 """Fetch a data set from its publisher: resumed where it broke off, verified before it appears."""
 
 import hashlib
-import os
 import time
 import urllib.error
 import urllib.request
@@ -94,13 +93,15 @@ def fetch(
         if problem:
             part.unlink()
             raise TacitError(f"what {address} serves is not {target.name}: {problem}", "try again later")
-        os.replace(part, target)
+        Path(part).replace(target)
     except OSError as error:
-        raise TacitError(f"cannot write {target} ({error.strerror or error})", "choose another folder") from error
+        raise TacitError(
+            f"cannot write {target} ({error.strerror or error})", "choose another folder"
+        ) from error
     return target
 
 
-class _Unreachable(Exception):  # noqa: N818 - turned into a TacitError once no attempt is left
+class _Unreachable(Exception):
     """The server could not be reached or broke off."""
 
 
@@ -129,11 +130,11 @@ def _transfer(
 def _continue(address: str, part: Path, progress: Progress | None, timeout: float) -> None:
     """Append what is missing; a server that ignores the range sends all, so all is written anew."""
     there = part.stat().st_size if part.exists() else 0
-    request = urllib.request.Request(address, headers={"User-Agent": "tacit"})  # noqa: S310
+    request = urllib.request.Request(address, headers={"User-Agent": "tacit"})
     if there:
         request.add_header("Range", f"bytes={there}-")
     try:
-        with urllib.request.urlopen(request, timeout=timeout) as answer:  # noqa: S310
+        with urllib.request.urlopen(request, timeout=timeout) as answer:
             appending = getattr(answer, "status", None) == 206
             there = there if appending else 0
             length = answer.headers.get("Content-Length")
@@ -152,7 +153,13 @@ def _continue(address: str, part: Path, progress: Progress | None, timeout: floa
 
 
 def _store(
-    read: Callable[[int], bytes], part: Path, there: int, total: int, progress: Progress | None, *, appending: bool
+    read: Callable[[int], bytes],
+    part: Path,
+    there: int,
+    total: int,
+    progress: Progress | None,
+    *,
+    appending: bool,
 ) -> int:
     done = there
     with part.open("ab" if appending else "wb") as file:

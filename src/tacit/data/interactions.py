@@ -58,7 +58,9 @@ class Interactions:
         if self.times is not None:
             lengths.add(len(self.times))
         if len(lengths) != 1:
-            raise TacitError(f"columns of different lengths {sorted(lengths)}", "give one value per interaction")
+            raise TacitError(
+                f"columns of different lengths {sorted(lengths)}", "give one value per interaction"
+            )
 
     def take(self, rows: NDArray[np.bool_] | NDArray[np.integer]) -> "Interactions":
         """The chosen rows (a mask or positions), in the order given."""

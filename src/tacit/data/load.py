@@ -90,8 +90,12 @@ def _files(source: Source, data_dir: Path | None) -> Files:
             if found is not None:
                 return found
     where = ", ".join(f"{folder}" if folder.is_dir() else f"{folder} (no such folder)" for folder in searched)
-    remedy = f"run: tacit data get {source.name}" if source.download else f"see {source.home} for how to obtain it"
-    raise TacitError(f"{source.name} was not found; looked for {source.wanted.archives[0]} in {where}", remedy)
+    remedy = (
+        f"run: tacit data get {source.name}" if source.download else f"see {source.home} for how to obtain it"
+    )
+    raise TacitError(
+        f"{source.name} was not found; looked for {source.wanted.archives[0]} in {where}", remedy
+    )
 
 
 def _available(source: Source, data_dir: Path | None) -> bool:

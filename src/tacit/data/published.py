@@ -36,7 +36,10 @@ def fingerprint(dataset: Dataset) -> int:
     """
     log = dataset.interactions
     words = mixed(dataset.user_ids.values.astype(np.int64)[log.users].view(np.uint64))
-    columns = [dataset.item_ids.values.astype(np.int64)[log.items], np.rint(log.values * 1000.0).astype(np.int64)]
+    columns = [
+        dataset.item_ids.values.astype(np.int64)[log.items],
+        np.rint(log.values * 1000.0).astype(np.int64),
+    ]
     columns += [] if log.times is None else [log.times]
     with np.errstate(over="ignore"):
         for column in columns:

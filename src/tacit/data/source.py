@@ -5,6 +5,7 @@ import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,7 +87,7 @@ class Numbered:
     positions: Ints
 
 
-def numbered(column: NDArray[np.int64] | NDArray[np.str_]) -> Numbered:
+def numbered(column: NDArray[Any]) -> Numbered:
     """Number the ids of a column from 0, in rising order of the raw ids.
 
     Example:
@@ -104,7 +105,7 @@ def numbered(column: NDArray[np.int64] | NDArray[np.str_]) -> Numbered:
     return Numbered(ids, inverse.astype(np.int32))
 
 
-def located(ids: NDArray[np.int64], catalogue: NDArray[np.int64]) -> Ints:
+def located(ids: NDArray[Any], catalogue: NDArray[Any]) -> Ints:
     """Where each id stands in a rising catalogue; ``-1`` where it does not.
 
     Example:
@@ -132,9 +133,9 @@ def codes(texts: NDArray[np.str_], labels: tuple[str, ...]) -> Ints:
 class Log:
     """Raw columns of a log before its ids are numbered."""
 
-    users: NDArray[np.int64] | NDArray[np.str_]
-    items: NDArray[np.int64] | NDArray[np.str_]
-    values: NDArray[np.float64]
+    users: NDArray[Any]
+    items: NDArray[Any]
+    values: NDArray[np.floating]
     times: NDArray[np.int64] | None = None
 
 
@@ -144,8 +145,8 @@ def assembled(
     *,
     scale: Scale | None,
     catalogue: NDArray[np.int64] | None = None,
-    user_features: Callable[[NDArray[np.int64]], Features] | None = None,
-    item_features: Callable[[NDArray[np.int64]], Features] | None = None,
+    user_features: Callable[[NDArray[Any]], Features] | None = None,
+    item_features: Callable[[NDArray[Any]], Features] | None = None,
     citation: str = "",
     notes: tuple[str, ...] = (),
 ) -> Dataset:
@@ -162,8 +163,8 @@ def assembled(
         user_ids=Ids(people.ids, "user"),
         item_ids=Ids(item_ids, "item"),
         scale=scale,
-        user_features=user_features(people.ids) if user_features else Features(),  # type: ignore[arg-type]
-        item_features=item_features(item_ids) if item_features else Features(),  # type: ignore[arg-type]
+        user_features=user_features(people.ids) if user_features else Features(),
+        item_features=item_features(item_ids) if item_features else Features(),
         citation=citation,
         notes=notes,
     )

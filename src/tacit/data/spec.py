@@ -55,7 +55,9 @@ def parsed(spec: str) -> tuple[str, dict[str, str]]:
         name, equals, value = part.partition("=")
         name, value = name.strip(), value.strip()
         if not (name and equals and value):
-            raise TacitError(f"cannot read {part!r} in {spec!r}", "write options as name:option=value,option=value")
+            raise TacitError(
+                f"cannot read {part!r} in {spec!r}", "write options as name:option=value,option=value"
+            )
         if name in given:
             raise TacitError(f"option {name!r} is given twice in {spec!r}", "give it once")
         given[name] = value

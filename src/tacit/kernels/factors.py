@@ -15,7 +15,7 @@ from tacit.errors import TacitError
 from tacit.kernels.compiled import Span, dim_of, kernel, span
 from tacit.kernels.emitter import padded_width
 from tacit.kernels.plain import LARGEST, plain_step
-from tacit.kernels.vectors import block_dots, gram, padded, weighted_sum
+from tacit.kernels.vectors import block_errors, copied, gram, padded, weighted_sum
 from tacit.types import Floats, Index, Long, Segment
 
 _STRIP = 128  # rows that stay in the nearest cache between their dot products and their sum
@@ -140,62 +140,52 @@ def _check(
 
 
 @kernel
-def _dots(
+def _errors(
     shape: Span,
     table: Floats,
     ids: Index,
     at: int,
     count: int,
     vector: Floats,
+    told: Floats,
+    by: int,
+    move: int,
     out: Floats,
     to: int,
     spare_ids: Index,
     spare: Floats,
 ) -> None:
-    """``out[to : to + count]`` = rows ``ids[at : at + count]`` · ``vector``."""
-    block = len(spare)
+    """``out[to + j]`` = row ``ids[at + j]`` · ``vector`` - ``told[by + j]``, or ``- told[by]`` where ``move`` is 0.
+
+    ``told`` then holds that number once for every lane.
+    """
+    block = len(spare_ids)
     whole = count - count % block
     for done in range(0, whole, block):
-        block_dots(shape, table, ids, at + done, vector, out, to + done)
+        block_errors(shape, table, ids, at + done, vector, told, by + done * move, out, to + done)
     if whole < count:
         for j in range(block):
-            spare_ids[j] = ids[at + min(whole + j, count - 1)]
-        block_dots(shape, table, spare_ids, 0, vector, spare, 0)
+            place = min(whole + j, count - 1)
+            spare_ids[j] = ids[at + place]
+            spare[j] = told[by + place * move]
+        block_errors(shape, table, spare_ids, 0, vector, spare, 0, spare, 0)
         for j in range(count - whole):
             out[to + whole + j] = spare[j]
 
 
 @kernel
-def _copy(source: Index, target: Index) -> None:
-    for j in range(len(source)):
-        target[j] = source[j]
-
-
-@kernel
-def _subtract(values: Floats, coef: Floats) -> None:
-    for j in range(len(values)):
-        coef[j] -= values[j]
-
-
-@kernel
-def _lower(value: float, coef: Floats) -> None:
-    for j in range(len(coef)):
-        coef[j] -= value
-
-
-@kernel
-def _mean(values: Floats) -> float:
+def _mean(values: Floats, at: int, count: int) -> float:
     """The mean in double precision; four sums, so that additions need not wait for each other."""
     a = b = c = d = 0.0
-    whole = len(values) - len(values) % 4
-    for j in range(0, whole, 4):
+    whole = count - count % 4
+    for j in range(at, at + whole, 4):
         a += values[j]
         b += values[j + 1]
         c += values[j + 2]
         d += values[j + 3]
-    for j in range(whole, len(values)):
+    for j in range(at + whole, at + count):
         a += values[j]
-    return ((a + b) + (c + d)) / len(values)
+    return ((a + b) + (c + d)) / count
 
 
 @kernel
@@ -210,6 +200,7 @@ def _shift(
     room: Floats,
     spare_ids: Index,
     spare: Floats,
+    same: Floats,
     rate: float,
     reg: float,
     steps: int,
@@ -237,7 +228,7 @@ def _shift(
         elif step > 0:
             for done in range(0, count, len(room)):
                 size = min(len(room), count - done)
-                _dots(shape, table, items, at + done, size, shift, room, 0, spare_ids, spare)
+                _errors(shape, table, items, at + done, size, shift, same, 0, 0, room, 0, spare_ids, spare)
                 weighted_sum(shape, table, items, at + done, size, room, 0, push)
         for k in range(len(shift)):
             shift[k] -= rate * (push[k] * share + reg * (vector[k] + shift[k]))
@@ -269,7 +260,7 @@ def _step(
     square = np.zeros((dim, width), table.dtype)
     room = np.empty(_STRIP, table.dtype)
     block = 64 // table.itemsize
-    spare_ids, spare = np.zeros(block, np.int32), np.zeros(block, table.dtype)
+    spare_ids, spare, same = np.zeros(block, np.int32), np.zeros(block, table.dtype), np.zeros(block, table.dtype)
     for client in range(len(starts)):
         at, count, to = offsets[client], offsets[client + 1] - offsets[client], starts[client]
         if count == 0:
@@ -277,23 +268,28 @@ def _step(
         for k in range(dim):
             vector[k] = factors[client, k]
         gradient[:] = 0
-        _copy(items[at : at + count], ids[to : to + count])
+        copied(items, at, count, ids, to)
         for done in range(0, count, _STRIP):
             size, here = min(_STRIP, count - done), to + done
-            _dots(shape, table, items, at + done, size, vector, coef, here, spare_ids, spare)
-            _subtract(values[at + done : at + done + size], coef[here : here + size])
+            _errors(
+                shape, table, items, at + done, size, vector, values, at + done, 1, coef, here, spare_ids, spare
+            )
             weighted_sum(shape, table, items, at + done, size, coef, here, gradient)
         extra, source, more = filler_lengths[client], filler_starts[client], to + count
-        _copy(filler_ids[source : source + extra], ids[more : more + extra])
-        if extra > 0 and fill == _AVERAGE:
-            _dots(shape, table, filler_ids, source, extra, vector, coef, more, spare_ids, spare)
-            _lower(table.dtype.type(_mean(values[at : at + count])), coef[more : more + extra])
+        copied(filler_ids, source, extra, ids, more)
+        towards = vector
+        same[:] = 0
+        if fill == _AVERAGE:
+            same[:] = _mean(values, at, count)
         elif extra > 0:
-            _shift(shape, table, items, at, count, work, square, room, spare_ids, spare, rate, reg, steps)
             # U · V_i against the virtual rating U' · V_i: the error is (U - U') · V_i.
+            _shift(
+                shape, table, items, at, count, work, square, room, spare_ids, spare, same, rate, reg, steps
+            )
             for k in range(width):
                 shift[k] = -shift[k]
-            _dots(shape, table, filler_ids, source, extra, shift, coef, more, spare_ids, spare)
+            towards = shift
+        _errors(shape, table, filler_ids, source, extra, towards, same, 0, 0, coef, more, spare_ids, spare)
         over = count
         if user_step == _ALL:
             over += extra

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 from tacit.kernels.emitter import LINE, LONG, Emitter, lanes, padded_width, pieces
@@ -48,9 +49,11 @@ def _product(emit: Emitter, left: list[Any], right: list[Any]) -> Any:
 
 
 @intrinsic
-def block_dots(context: Any, shape: Any, table: Any, ids: Any, at: Any, vector: Any, out: Any, to: Any) -> Any:
-    """``out[to + j] = table[ids[at + j]] · vector`` for the rows ``j`` of one block (``lanes`` of them)."""
-    del context, at, to
+def block_errors(
+    context: Any, shape: Any, table: Any, ids: Any, at: Any, vector: Any, told: Any, by: Any, out: Any, to: Any
+) -> Any:
+    """``out[to + j] = table[ids[at + j]] · vector - told[by + j]`` for the rows ``j`` of one block (``lanes`` of them)."""
+    del context, at, by, to
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         emit = Emitter(context, builder, signature, arguments)
@@ -62,10 +65,11 @@ def block_dots(context: Any, shape: Any, table: Any, ids: Any, at: Any, vector: 
         for lane in range(count):
             row = emit.row(names, emit.after(arguments[3], lane), width)
             products.append(_product(emit, _lines(emit, rows, row, width, kind), right))
-        emit.store(emit.sums_across(products), emit.data(5), arguments[6])
+        errors = builder.fsub(emit.sums_across(products), emit.load(emit.data(5), arguments[6], kind))
+        emit.store(errors, emit.data(7), arguments[8])
         return context.get_dummy_value()
 
-    return types.void(shape, table, ids, types.intp, vector, out, types.intp), generate
+    return types.void(shape, table, ids, types.intp, vector, told, types.intp, out, types.intp), generate
 
 
 @intrinsic
@@ -276,3 +280,25 @@ def scatter_grid(
         shape, total, targets, ids, types.intp, types.intp, weights, vector, table, types.float64, types.float64
     )
     return signature, generate
+
+
+@intrinsic
+def copied(context: Any, source: Any, at: Any, count: Any, target: Any, to: Any) -> Any:
+    """``target[to : to + count] = source[at : at + count]`` for arrays of one type that do not overlap."""
+    del context, at, count, to
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kinds = signature.args
+        data = [
+            context.make_array(kinds[position])(context, builder, value=arguments[position]).data for position in (0, 3)
+        ]
+        cgutils.raw_memcpy(
+            builder,
+            builder.gep(data[1], [arguments[4]]),
+            builder.gep(data[0], [arguments[1]]),
+            arguments[2],
+            kinds[0].dtype.bitwidth // 8,
+        )
+        return context.get_dummy_value()
+
+    return types.void(source, types.intp, types.intp, target, types.intp), generate

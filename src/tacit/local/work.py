@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tacit.rng import Keys
-from tacit.types import Array, Arrays, Cohort, Index, Long, Rows
+from tacit.types import Array, Arrays, Cohort, Index, Long, Rows, Segment
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,11 @@ class LocalWork(ABC):
     def prepared(self, received: Broadcast) -> Broadcast:
         """The broadcast in the form the kernels like; called once, however many clients share it."""
         return received
+
+    def negatives(self, cohort: Cohort, keys: Keys, round: int) -> Segment | None:
+        """The items drawn as unrated in a round, for the null-model audit; fillers by default."""
+        del keys, round
+        return cohort.fillers
 
     @abstractmethod
     def run(

@@ -110,6 +110,10 @@ class RunFolder:
         """Write one whole file."""
         written_whole(self.path / name, lambda draft: draft.write_text(text, encoding="utf-8"))
 
+    def write_result(self, result: Mapping[str, Any]) -> None:
+        """``result.json``; it says the run is finished."""
+        self.save_text("result.json", json.dumps(result, indent=1))
+
     def result(self) -> dict[str, Any]:
         """The result of a finished run."""
         file = self.path / "result.json"

@@ -4,9 +4,8 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-import numpy as np
 
 from tacit.account.claim import Adjacency, Claim, Observer, Unit
 from tacit.data.interactions import Dataset, Interactions, by_user
@@ -16,12 +15,15 @@ from tacit.federation.federation import Federation
 from tacit.ledger.privacy import Guarantee, PrivacyLedger
 from tacit.ledger.record import ExchangeRecord
 from tacit.ledger.traffic import TrafficLedger
-from tacit.models.model import Scorer
+from tacit.evaluate.null_model import NullAudit, not_applicable
+from tacit.evaluate.scorer import Scorer
+from tacit.models.baselines import Baseline, Known
 from tacit.rng import SeededKeys
 from tacit.round import Method, ServerState
 from tacit.runtime.checkpoint import Checkpoint
 from tacit.runtime.folder import RunFolder
 from tacit.runtime.listener import Listener
+from tacit.runtime.negatives import audited
 from tacit.runtime.simulate import Execution, World, new_world, one_round, set_up
 from tacit.split import Split
 
@@ -29,12 +31,17 @@ CHECKPOINT_SECONDS = 5.0
 LOGS = ("ledger.jsonl", "metrics.jsonl")
 
 
-class Baseline(Protocol):
-    """A model that is given everybody's data in one place."""
+@dataclass(frozen=True)
+class Fitting:
+    """A baseline with its settings: it is given everybody's data in one place."""
 
-    def fit(self, train: Interactions, users: int, items: int, seed: int) -> Scorer:
-        """Learn."""
-        ...
+    baseline: Baseline
+    settings: Mapping[str, Any]
+
+    @property
+    def predicts_ratings(self) -> bool:
+        """Whether it predicts ratings."""
+        return self.baseline.predicts_ratings
 
 
 @dataclass(frozen=True)
@@ -42,7 +49,7 @@ class Plan:
     """Everything a run needs, resolved: nothing in it changes while it runs."""
 
     name: str
-    method: Method | Baseline
+    method: Method | Fitting
     dataset: Dataset
     split: Split
     seed: int
@@ -87,16 +94,18 @@ def execute(plan: Plan, folder: RunFolder, listener: Listener, seconds: Mapping[
         Interrupted: The listener asked to stop; the folder can be resumed.
     """
     if isinstance(plan.method, Method):
-        scorer, told = _trained(plan, plan.method, folder, listener)
+        scorer, audit, told = _trained(plan, plan.method, folder, listener)
     else:
         scorer, told = _fitted(plan, plan.method, listener)
+        audit = not_applicable("a baseline draws no negatives that it keeps")
     listener.stage("evaluating", 1)
     began = time.perf_counter()
-    final = evaluate_plan(plan, scorer, plan.metrics)
+    final = evaluate_plan(plan, scorer, asked_metrics(plan), audit)
     spent = time.perf_counter() - began
     result = {
         "method": plan.name,
         "metrics": {name: _plain(value) for name, value in final.metrics.items()},
+        "errors": {name: _plain(value) for name, value in final.errors.items() if value == value},  # noqa: PLR0124 - no NaN
         **told,
         "seconds": {**seconds, **told["seconds"], "evaluate": round(spent, 4)},
         "notes": [*final.notes, *plan.split.notes],
@@ -106,7 +115,17 @@ def execute(plan: Plan, folder: RunFolder, listener: Listener, seconds: Mapping[
     return result
 
 
-def evaluate_plan(plan: Plan, scorer: Scorer, metrics: tuple[str, ...]) -> Evaluation:
+def asked_metrics(plan: Plan) -> tuple[str, ...]:
+    """The metrics asked for, or those that fit the method and the data."""
+    if plan.metrics:
+        return plan.metrics
+    errors = ("rmse", "mae") if plan.method.predicts_ratings and plan.dataset.scale else ()
+    return (*errors, "hr@10", "ndcg@10", "recall@10", "mrr", "coverage@10")
+
+
+def evaluate_plan(
+    plan: Plan, scorer: Scorer, metrics: tuple[str, ...], audit: NullAudit | None = None
+) -> Evaluation:
     """Evaluate on the held-out part, always in the same way."""
     return evaluate(
         scorer,
@@ -115,6 +134,7 @@ def evaluate_plan(plan: Plan, scorer: Scorer, metrics: tuple[str, ...]) -> Evalu
         metrics=metrics,
         scale=plan.dataset.scale,
         keys=SeededKeys(plan.seed),
+        audit=audit,
     )
 
 
@@ -125,15 +145,19 @@ def _plain(value: float) -> float:
 def _save_per_user(folder: RunFolder, final: Evaluation) -> None:
     from tacit.runtime.checkpoint import save_arrays  # noqa: PLC0415 - with its reader
 
-    arrays = {name: np.ascontiguousarray(values) for name, values in final.per_user.items()}
+    arrays = {f"{name}/users": found.users for name, found in final.per_user.items()}
+    arrays |= {f"{name}/values": found.values for name, found in final.per_user.items()}
     if arrays:
         save_arrays(folder.path / "per_user.safetensors", arrays)
 
 
-def _fitted(plan: Plan, method: Baseline, listener: Listener) -> tuple[Scorer, dict[str, Any]]:
+def _fitted(plan: Plan, method: Fitting, listener: Listener) -> tuple[Scorer, dict[str, Any]]:
     listener.stage("training", 1)
     began = time.perf_counter()
-    scorer = method.fit(plan.split.train, plan.dataset.users, plan.dataset.items, plan.seed)
+    known = Known(
+        plan.split.train, plan.dataset.users, plan.dataset.items, SeededKeys(plan.seed), plan.split.support
+    )
+    scorer = method.baseline.fit(known, **method.settings)
     spent = time.perf_counter() - began
     listener.step(1, {})
     claim = Claim.unbounded("all data lie in one place; no noise is added")
@@ -152,7 +176,7 @@ def _fitted(plan: Plan, method: Baseline, listener: Listener) -> tuple[Scorer, d
     }
 
 
-def _trained(plan: Plan, method: Method, folder: RunFolder, listener: Listener) -> tuple[Scorer, dict[str, Any]]:
+def _trained(plan: Plan, method: Method, folder: RunFolder, listener: Listener) -> tuple[Scorer, NullAudit, dict[str, Any]]:
     federation = federation_of(plan.dataset, plan.split.train)
     world = new_world(method, federation, SeededKeys(plan.seed), plan.execution)
     ledgers = Ledgers(PrivacyLedger(plan.delta))
@@ -176,7 +200,7 @@ def _trained(plan: Plan, method: Method, folder: RunFolder, listener: Listener) 
         "traffic": {**ledgers.traffic.summary(), **_units(method, ledgers)},
         "seconds": {"train": round(spent, 4), "per_round": round(spent / max(1, method.rounds), 6)},
     }
-    return scorer, told
+    return scorer, audited(world, plan.split), told
 
 
 def _units(method: Method, ledgers: Ledgers) -> dict[str, Any]:

@@ -22,10 +22,10 @@ CITATION = (
 CONTEXTS = ("daytime", "weekday", "isweekend", "homework", "cost", "weather", "country", "city")
 _COLUMNS = ("user", "item", "cnt", *CONTEXTS)
 _META = (
-    "item", "package", "category", "downloads", "developer", "icon", "language", "description", "name", "price",
-    "rating", "short desc",
+    "item", "package", "category", "downloads", "developer", "icon", "language", "description", "name",
+    "price", "rating", "short desc",
 )  # fmt: skip
-_WANTED = Wanted(("frappe.zip",), ("frappe",), ("frappe.csv", "meta.csv"))
+_WANTED = Wanted(("frappe.zip", "Mobile_Frappe.zip"), ("frappe",), ("frappe.csv", "meta.csv"))
 
 
 @dataclass(frozen=True)
@@ -57,8 +57,8 @@ def contexts(dataset: Dataset, data_dir: Path | None = None) -> Contexts:
     rows = _rows(files, None)
     coded = {name: np.unique(rows.contexts[name], return_inverse=True) for name in CONTEXTS}
     return Contexts(
-        located(rows.users, dataset.user_ids.values),  # type: ignore[arg-type]
-        located(rows.items, dataset.item_ids.values),  # type: ignore[arg-type]
+        located(rows.users, dataset.user_ids.values),
+        located(rows.items, dataset.item_ids.values),
         rows.counts,
         {name: inverse.astype(np.int32) for name, (_, inverse) in coded.items()},
         {name: tuple(map(str, labels.tolist())) for name, (labels, _) in coded.items()},
@@ -77,24 +77,28 @@ def _rows(files: Files, progress: Progress | None) -> _Rows:
     where = files.where("frappe.csv")
     line, _, body = files.read("frappe.csv").partition(b"\n")
     if tuple(line.strip().decode("utf-8", "replace").split("\t")) != _COLUMNS:
-        raise TacitError(f"{where}, line 1: expected the columns {' '.join(_COLUMNS)}", "get the data set again")
+        raise TacitError(
+            f"{where}, line 1: expected the columns {' '.join(_COLUMNS)}", "get the data set again"
+        )
     fields = [Field(at, name, "whole" if at < 3 else "id") for at, name in enumerate(_COLUMNS)]
     users, items, counts, *rest = read_columns(Table(where, body, b"\t", len(_COLUMNS), 2), fields, progress)
-    return _Rows(users, items, counts, dict(zip(CONTEXTS, rest, strict=True)))  # type: ignore[arg-type]
+    return _Rows(users, items, counts, dict(zip(CONTEXTS, rest, strict=True)))
 
 
 def _read(request: Request) -> Dataset:
     rows = _rows(request.files, request.progress)
     pairs, inverse = np.unique(rows.users << 32 | rows.items, return_inverse=True)
-    totals = np.bincount(inverse, weights=rows.counts)
+    totals = np.bincount(inverse, weights=rows.counts.astype(np.float64))
     meta = _meta(request.files)
     return assembled(
         "frappe",
-        Log(pairs >> 32, pairs & 0xFFFFFFFF, totals),
+        Log(pairs >> 32, pairs & 0xFFFFFFFF, totals.astype(np.float64)),
         scale=None,
         item_features=lambda ids: _item_features(ids, rows, meta),
         citation=CITATION,
-        notes=("values are counts summed over situations; sources.frappe.contexts gives the rows behind them",),
+        notes=(
+            "values are counts summed over situations; sources.frappe.contexts gives the rows behind them",
+        ),
     )
 
 
@@ -103,14 +107,17 @@ def _meta(files: Files) -> dict[int, list[str]]:
     lines = files.text("meta.csv", "utf-8").split("\n")
     where = files.where("meta.csv")
     if tuple(lines[0].strip("\r").split("\t")) != _META:
-        raise TacitError(f"{where}, line 1: expected the columns {', '.join(_META)}", "get the data set again")
+        raise TacitError(
+            f"{where}, line 1: expected the columns {', '.join(_META)}", "get the data set again"
+        )
     known = {}
     for number, line in enumerate(lines[1:], start=2):
         if line.strip():
             fields = line.rstrip("\r").split("\t")
             if len(fields) != len(_META) or not fields[0].isdigit():
                 raise TacitError(
-                    f"{where}, line {number}: expected an id and {len(_META) - 1} fields", "get the data set again"
+                    f"{where}, line {number}: expected an id and {len(_META) - 1} fields",
+                    "get the data set again",
                 )
             known[int(fields[0])] = fields
     return known
@@ -121,13 +128,18 @@ def _item_features(ids: NDArray[np.int64], rows: _Rows, meta: Mapping[int, list[
     places = located(rows.items, ids)
     uses = np.bincount(places, weights=rows.counts, minlength=len(ids))
     costs = {
-        cost: np.bincount(places[rows.contexts["cost"] == cost], minlength=len(ids)) for cost in ("free", "paid")
+        cost: np.bincount(places[rows.contexts["cost"] == cost], minlength=len(ids))
+        for cost in ("free", "paid")
     }
     majority = np.where(costs["paid"] > costs["free"], 1, 0)
     majority[(costs["paid"] + costs["free"]) == 0] = -1
     blank = [""] * len(_META)
-    store = {name: np.array([meta.get(app, blank)[at] for app in ids.tolist()]) for at, name in enumerate(_META)}
-    sorts = {name: tuple(sorted(set(store[name].tolist()) - {"unknown", ""})) for name in ("category", "language")}
+    store = {
+        name: np.array([meta.get(app, blank)[at] for app in ids.tolist()]) for at, name in enumerate(_META)
+    }
+    sorts = {
+        name: tuple(sorted(set(store[name].tolist()) - {"unknown", ""})) for name in ("category", "language")
+    }
     return Features(
         categories={
             "cost": majority.astype(np.int32),
@@ -151,7 +163,7 @@ def _number(text: str) -> float:
 
 def _published(settings: Mapping[str, str]) -> Published:
     del settings
-    return Published(957, 4082, 18_842)
+    return Published(957, 4082, 18_842, 7417781226588836886)
 
 
 SOURCES = (
@@ -162,7 +174,7 @@ SOURCES = (
         wanted=_WANTED,
         options=(Option("check", "yes", "refuse a copy that differs from the published one", ("yes", "no")),),
         published=_published,
-        home="https://www.baltrunas.info/context-aware",
+        home="https://www.baltrunas.info/context-aware/frappe",
         citation=CITATION,
         terms="research use; acknowledge; do not pass on, deanonymise or use commercially",
     ),

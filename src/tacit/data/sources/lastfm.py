@@ -42,7 +42,7 @@ def _read(request: Request) -> Dataset:
     names = _names(files.text("artists.dat", "utf-8"), files.where("artists.dat"))
     return assembled(
         "lastfm-2k",
-        Log(users, items, counts.astype(np.float64)),  # type: ignore[arg-type]
+        Log(users, items, counts.astype(np.float64)),
         scale=None,
         item_features=lambda ids: Features(
             texts={"name": np.array([names.get(artist, "") for artist in ids.tolist()], dtype=np.str_)}
@@ -58,7 +58,9 @@ def _names(text: str, where: str) -> dict[int, str]:
         if line.strip():
             fields = line.split("\t")
             if len(fields) != 4 or not fields[0].isdigit():
-                raise TacitError(f"{where}, line {number}: expected id, name, url and picture", "get it again")
+                raise TacitError(
+                    f"{where}, line {number}: expected id, name, url and picture", "get it again"
+                )
             names[int(fields[0])] = fields[1]
     return names
 
@@ -86,15 +88,19 @@ def tags(dataset: Dataset, data_dir: Path | None = None) -> Tags:
     files = next((files for files in found if files is not None), None)
     if files is None:
         raise TacitError("the tag files of lastfm-2k were not found", "run: tacit data get lastfm-2k")
-    listed = [line.rstrip("\r").split("\t") for line in files.text("tags.dat", "latin-1").split("\n")[1:] if line.strip()]
+    listed = [
+        line.rstrip("\r").split("\t")
+        for line in files.text("tags.dat", "latin-1").split("\n")[1:]
+        if line.strip()
+    ]
     tag_ids = np.array([int(row[0]) for row in listed], dtype=np.int64)
     where = files.where("user_taggedartists.dat")
     body = _body(files.read("user_taggedartists.dat"), "userID artistID tagID day month year", where)
     fields = [Field(1, "artistID", "whole"), Field(2, "tagID", "whole")]
     artists, given = read_columns(Table(where, body, b"\t", 6, 2), fields)
     order = np.argsort(tag_ids)
-    rows = located(artists, dataset.item_ids.values)  # type: ignore[arg-type]
-    columns = located(given, tag_ids[order])  # type: ignore[arg-type]
+    rows = located(artists, dataset.item_ids.values)
+    columns = located(given, tag_ids[order])
     kept = (rows >= 0) & (columns >= 0)
     ones = np.ones(int(kept.sum()), dtype=np.int32)
     counts = sp.csr_array((ones, (rows[kept], columns[kept])), shape=(dataset.items, len(listed)))
@@ -104,7 +110,7 @@ def tags(dataset: Dataset, data_dir: Path | None = None) -> Tags:
 
 def _published(settings: Mapping[str, str]) -> Published:
     del settings
-    return Published(1892, 17_632, 92_834)
+    return Published(1892, 17_632, 92_834, 4095503333263724517)
 
 
 SOURCES = (

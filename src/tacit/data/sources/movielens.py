@@ -4,6 +4,7 @@ import csv
 import io
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,9 +26,9 @@ AGES = ("under 18", "18-24", "25-34", "35-44", "45-49", "50-55", "56+")
 _AGE_STARTS = np.array([18, 25, 35, 45, 50, 56])
 _OCCUPATIONS = (
     "other", "academic/educator", "artist", "clerical/admin", "college/grad student", "customer service",
-    "doctor/health care", "executive/managerial", "farmer", "homemaker", "K-12 student", "lawyer", "programmer",
-    "retired", "sales/marketing", "scientist", "self-employed", "technician/engineer", "tradesman/craftsman",
-    "unemployed", "writer",
+    "doctor/health care", "executive/managerial", "farmer", "homemaker", "K-12 student", "lawyer",
+    "programmer", "retired", "sales/marketing", "scientist", "self-employed", "technician/engineer",
+    "tradesman/craftsman", "unemployed", "writer",
 )  # fmt: skip
 _RATING = (
     Field(0, "user", "whole"),
@@ -56,7 +57,7 @@ def _log(request: Request, file: str, delimiter: bytes, *, header: str = "") -> 
     users, items, ratings, times = read_columns(
         Table(where, raw, delimiter, 4, first), _RATING, request.progress
     )
-    return Log(users, items, ratings.astype(np.float64), times.astype(np.int64))  # type: ignore[arg-type]
+    return Log(users, items, ratings.astype(np.float64), times.astype(np.int64))
 
 
 def _rows(text: str, delimiter: str, fields: int, where: str) -> list[list[str]]:
@@ -79,31 +80,40 @@ def _checked(rows: list[list[str]], fields: int, where: str) -> list[list[str]]:
     return rows
 
 
+@dataclass(frozen=True)
 class _Films:
-    """The item file: ids, titles, years and genres, to be looked up for any catalogue."""
+    """The item file: what is known of each id, ids rising, to be looked up for any catalogue."""
 
-    def __init__(self, ids: list[str], titles: list[str], years: list[float], genres: list[set[str]]) -> None:
-        order = np.argsort(np.array(ids, dtype=np.int64), kind="stable")
-        self.ids = np.array(ids, dtype=np.int64)[order]
-        self._titles = np.array([titles[at] for at in order], dtype=np.str_)
-        self._years = np.array([years[at] for at in order], dtype=np.float32)
-        self._genres = [genres[at] for at in order]
-        self.labels = tuple(sorted(set().union(*genres)))
+    ids: NDArray[np.int64]
+    titles: NDArray[np.str_]
+    years: NDArray[np.float32]
+    genres: NDArray[np.uint8]
+    labels: tuple[str, ...]
 
     def features(self, ids: NDArray[np.int64]) -> Features:
         """Titles, years (``nan``: unknown) and genre flags of these ids; blank for ids not in the file."""
         rows = located(ids, self.ids)
-        place = {label: column for column, label in enumerate(self.labels)}
-        flags = np.zeros((len(ids), len(self.labels)), dtype=np.uint8)
-        for at, row in enumerate(rows.tolist()):
-            for genre in self._genres[row] if row >= 0 else ():
-                flags[at, place[genre]] = 1
+        there = rows >= 0
         return Features(
-            flags={"genres": flags},
-            numbers={"year": np.where(rows >= 0, self._years[rows], np.float32(np.nan))},
-            texts={"title": np.where(rows >= 0, self._titles[rows], "")},
+            flags={"genres": np.where(there[:, None], self.genres[rows], np.uint8(0))},
+            numbers={"year": np.where(there, self.years[rows], np.float32(np.nan))},
+            texts={"title": np.where(there, self.titles[rows], "")},
             labels={"genres": self.labels},
         )
+
+
+def _films(ids: list[str], titles: list[str], years: list[float], genres: list[set[str]]) -> _Films:
+    numbers = np.array(ids, dtype=np.int64)
+    order = np.argsort(numbers, kind="stable")
+    labels = tuple(sorted(set[str]().union(*genres)))
+    flags = np.array([[label in own for label in labels] for own in genres], dtype=np.uint8)
+    return _Films(
+        numbers[order],
+        np.array(titles, dtype=np.str_)[order],
+        np.array(years, dtype=np.float32)[order],
+        flags.reshape(len(ids), len(labels))[order],
+        labels,
+    )
 
 
 def _year(title: str) -> float:
@@ -115,7 +125,7 @@ def _listed_films(rows: list[list[str]]) -> _Films:
     """Films of the layouts with id, title and genres joined by ``|``."""
     genres = [set(row[2].split("|")) - {"(no genres listed)", ""} for row in rows]
     titles = [row[1] for row in rows]
-    return _Films([row[0] for row in rows], titles, [_year(title) for title in titles], genres)
+    return _films([row[0] for row in rows], titles, [_year(title) for title in titles], genres)
 
 
 def _catalogue(films: _Films, log: Log, choice: str) -> NDArray[np.int64] | None:
@@ -126,13 +136,71 @@ def _catalogue(films: _Films, log: Log, choice: str) -> NDArray[np.int64] | None
     return np.arange(1, max(int(films.ids[-1]), int(log.items.max())) + 1)
 
 
+@dataclass(frozen=True)
+class _People:
+    """The user file: what is known of each id, ids rising."""
+
+    ids: NDArray[np.int64]
+    codes: Mapping[str, NDArray[np.int32]]
+    labels: Mapping[str, tuple[str, ...]]
+    zips: NDArray[np.str_]
+    years: NDArray[np.float32] | None
+
+    def features(self, ids: NDArray[np.int64]) -> Features:
+        """Age group, gender, occupation and zip of these ids, and age in years where it was published."""
+        rows = located(ids, self.ids)
+        there = rows >= 0
+        unknown = np.float32(np.nan)
+        return Features(
+            categories={
+                name: np.where(there, column[rows], -1).astype(np.int32)
+                for name, column in self.codes.items()
+            },
+            numbers={} if self.years is None else {"age": np.where(there, self.years[rows], unknown)},
+            texts={"zip": np.where(there, self.zips[rows], "")},
+            labels=self.labels,
+        )
+
+
+@dataclass(frozen=True)
+class _UserFile:
+    """Which field of the user file holds what, and how occupations are written and called."""
+
+    age: int
+    gender: int
+    written: tuple[str, ...]
+    called: tuple[str, ...]
+    ages_are_years: bool
+
+
+def _people(rows: list[list[str]], layout: _UserFile, where: str) -> _People:
+    for number, row in enumerate(rows, start=1):
+        if not row[layout.age].isdigit():
+            raise TacitError(
+                f"{where}, row {number}: expected an age, found {row[layout.age]!r}", "get the data set again"
+            )
+    rows = sorted(rows, key=lambda row: int(row[0]))
+    ages = np.array([int(row[layout.age]) for row in rows], dtype=np.float32)
+    return _People(
+        np.array([int(row[0]) for row in rows], dtype=np.int64),
+        {
+            "age": np.searchsorted(_AGE_STARTS, ages, side="right").astype(np.int32),
+            "gender": codes(np.array([row[layout.gender] for row in rows]), ("F", "M")),
+            "occupation": codes(np.array([row[3] for row in rows]), layout.written),
+        },
+        {"age": AGES, "gender": ("F", "M"), "occupation": layout.called},
+        np.array([row[4] for row in rows]),
+        ages if layout.ages_are_years else None,
+    )
+
+
 def _dataset(
     request: Request,
     name: str,
     log: Log,
     films: _Films,
     scale: Scale,
-    people: Callable[[NDArray[np.int64]], Features] | None = None,
+    people: _People | None = None,
 ) -> Dataset:
     outside = np.flatnonzero((log.values < scale.low) | (log.values > scale.high))
     if len(outside):
@@ -146,41 +214,10 @@ def _dataset(
         log,
         scale=scale,
         catalogue=_catalogue(films, log, request.settings["catalogue"]),
-        user_features=people,
+        user_features=people.features if people else None,
         item_features=films.features,
         citation=CITATION,
     )
-
-
-def _people(
-    ids: list[str],
-    ages: NDArray[np.int32],
-    genders: list[str],
-    jobs: list[str],
-    zips: list[str],
-    occupations: tuple[str, ...],
-    years: NDArray[np.float32] | None = None,
-) -> Callable[[NDArray[np.int64]], Features]:
-    order = np.argsort(np.array(ids, dtype=np.int64), kind="stable")
-    known = np.array(ids, dtype=np.int64)[order]
-    gender, job = codes(np.array(genders), ("F", "M"))[order], codes(np.array(jobs), occupations)[order]
-    code, home = ages[order], np.array(zips)[order]
-
-    def features(wanted: NDArray[np.int64]) -> Features:
-        rows = located(wanted, known)
-        there = rows >= 0
-        return Features(
-            categories={
-                "age": np.where(there, code[rows], -1).astype(np.int32),
-                "gender": np.where(there, gender[rows], -1).astype(np.int32),
-                "occupation": np.where(there, job[rows], -1).astype(np.int32),
-            },
-            numbers={} if years is None else {"age": np.where(there, years[order][rows], np.float32(np.nan))},
-            texts={"zip": np.where(there, home[rows], "")},
-            labels={"age": AGES, "gender": ("F", "M"), "occupation": occupations},
-        )
-
-    return features
 
 
 def _read_100k(request: Request) -> Dataset:
@@ -190,30 +227,19 @@ def _read_100k(request: Request) -> Dataset:
     genre_rows = [line.split("|") for line in files.text("u.genre", "latin-1").splitlines() if "|" in line]
     names = [row[0] for row in genre_rows]
     rows = _rows(files.text("u.item", "latin-1"), "|", 5 + len(names), files.where("u.item"))
-    films = _Films(
+    films = _films(
         [row[0] for row in rows],
         [row[1] for row in rows],
         [float(row[2][-4:]) if row[2][-4:].isdigit() else _year(row[1]) for row in rows],
-        [{name for name, flag in zip(names, row[5:], strict=True) if flag == "1"} - {"unknown"} for row in rows],
+        [
+            {name for name, flag in zip(names, row[5:], strict=True) if flag == "1"} - {"unknown"}
+            for row in rows
+        ],
     )
     people = _rows(files.text("u.user", "latin-1"), "|", 5, files.where("u.user"))
-    years = np.array([float(row[1]) for row in people], dtype=np.float32)
-    return _dataset(
-        request,
-        "ml-100k",
-        log,
-        films,
-        Scale(1, 5, 1),
-        _people(
-            [row[0] for row in people],
-            np.searchsorted(_AGE_STARTS, years, side="right").astype(np.int32),
-            [row[2] for row in people],
-            [row[3] for row in people],
-            [row[4] for row in people],
-            tuple(sorted({row[3] for row in people})),
-            years,
-        ),
-    )
+    jobs = tuple(sorted({row[3] for row in people}))
+    known = _people(people, _UserFile(1, 2, jobs, jobs, ages_are_years=True), files.where("u.user"))
+    return _dataset(request, "ml-100k", log, films, Scale(1, 5, 1), known)
 
 
 def _read_1m(request: Request) -> Dataset:
@@ -222,23 +248,10 @@ def _read_1m(request: Request) -> Dataset:
     log = _log(request, "ratings.dat", b"::")
     films = _listed_films(_rows(files.text("movies.dat", "latin-1"), "::", 3, files.where("movies.dat")))
     people = _rows(files.text("users.dat", "latin-1"), "::", 5, files.where("users.dat"))
-    age_codes = np.array([int(row[2]) if row[2].isdigit() else 0 for row in people])
-    jobs = [_OCCUPATIONS[int(row[3])] if row[3].isdigit() and int(row[3]) < len(_OCCUPATIONS) else "" for row in people]
-    return _dataset(
-        request,
-        "ml-1m",
-        log,
-        films,
-        Scale(1, 5, 1),
-        _people(
-            [row[0] for row in people],
-            np.searchsorted(_AGE_STARTS, age_codes, side="right").astype(np.int32),
-            [row[1] for row in people],
-            jobs,
-            [row[4] for row in people],
-            _OCCUPATIONS,
-        ),
-    )
+    numbers = tuple(str(code) for code in range(len(_OCCUPATIONS)))
+    layout = _UserFile(2, 1, numbers, _OCCUPATIONS, ages_are_years=False)
+    known = _people(people, layout, files.where("users.dat"))
+    return _dataset(request, "ml-1m", log, films, Scale(1, 5, 1), known)
 
 
 def _read_10m(request: Request) -> Dataset:
@@ -290,30 +303,57 @@ def _source(
 
 SOURCES = (
     _source(
-        "ml-100k", "MovieLens 100K: 943 people, 1,682 films, 100,000 ratings of 1 to 5", _read_100k, "ml-100k",
+        "ml-100k",
+        "MovieLens 100K: 943 people, 1,682 films, 100,000 ratings of 1 to 5",
+        _read_100k,
+        "ml-100k",
         ("u.data", "u.item", "u.user", "u.genre"),
-        Published(943, 1682, 100_000, None, {1: 6110, 2: 11370, 3: 27145, 4: 34174, 5: 21201}),
-        "0e33842e24a9c977be4e0107933c0723", {},
+        Published(
+            943, 1682, 100_000, 17638495204730393572, {1: 6110, 2: 11370, 3: 27145, 4: 34174, 5: 21201}
+        ),
+        "0e33842e24a9c977be4e0107933c0723",
+        {},
     ),
     _source(
-        "ml-1m", "MovieLens 1M: 6,040 people, 3,706 films, 1,000,209 ratings of 1 to 5", _read_1m, "ml-1m",
+        "ml-1m",
+        "MovieLens 1M: 6,040 people, 3,706 films, 1,000,209 ratings of 1 to 5",
+        _read_1m,
+        "ml-1m",
         ("ratings.dat", "movies.dat", "users.dat"),
-        Published(6040, 3706, 1_000_209, None, {1: 56174, 2: 107557, 3: 261197, 4: 348971, 5: 226310}),
-        "c4d9eecfca2ab87c1945afe126590906", {},
+        Published(
+            6040, 3706, 1_000_209, 4062552013076371607, {1: 56174, 2: 107557, 3: 261197, 4: 348971, 5: 226310}
+        ),
+        "c4d9eecfca2ab87c1945afe126590906",
+        {},
     ),
     _source(
-        "ml-10m", "MovieLens 10M: 69,878 people, 10,677 films, 10,000,054 ratings in half stars", _read_10m,
-        "ml-10M100K", ("ratings.dat", "movies.dat"), Published(69_878, 10_677, 10_000_054),
-        "ce571fd55effeba0271552578f2648bd", {},
+        "ml-10m",
+        "MovieLens 10M: 69,878 people, 10,677 films, 10,000,054 ratings in half stars",
+        _read_10m,
+        "ml-10M100K",
+        ("ratings.dat", "movies.dat"),
+        Published(69_878, 10_677, 10_000_054),
+        "ce571fd55effeba0271552578f2648bd",
+        {},
     ),
     _source(
-        "ml-20m", "MovieLens 20M: 138,493 people, 26,744 films, 20,000,263 ratings in half stars",
-        _read_csv("ml-20m"), "ml-20m", ("ratings.csv", "movies.csv"), Published(138_493, 26_744, 20_000_263),
-        "cd245b17a1ae2cc31bb14903e1204af3", {},
+        "ml-20m",
+        "MovieLens 20M: 138,493 people, 26,744 films, 20,000,263 ratings in half stars",
+        _read_csv("ml-20m"),
+        "ml-20m",
+        ("ratings.csv", "movies.csv"),
+        Published(138_493, 26_744, 20_000_263),
+        "cd245b17a1ae2cc31bb14903e1204af3",
+        {},
     ),
     _source(
-        "ml-latest-small", "MovieLens latest-small: 610 people, 9,724 films, 100,836 ratings in half stars",
-        _read_csv("ml-latest-small"), "ml-latest-small", ("ratings.csv", "movies.csv"),
-        Published(610, 9724, 100_836), None, {"ratings.csv": "325a6f09399d1c45671f187505e1a100"},
+        "ml-latest-small",
+        "MovieLens latest-small: 610 people, 9,724 films, 100,836 ratings in half stars",
+        _read_csv("ml-latest-small"),
+        "ml-latest-small",
+        ("ratings.csv", "movies.csv"),
+        Published(610, 9724, 100_836, 3893173684569134774),
+        None,
+        {"ratings.csv": "325a6f09399d1c45671f187505e1a100"},
     ),
-)  # fmt: skip
+)

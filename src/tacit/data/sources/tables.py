@@ -24,8 +24,9 @@ OPTIONS = (
 _ALIASES = {
     "user": ("user", "userid", "user_id", "uid", "customer", "customerid", "customer_id", "reviewerid"),
     "item": (
-        "item", "itemid", "item_id", "iid", "movie", "movieid", "movie_id", "artistid", "artist_id", "product",
-        "productid", "product_id", "asin", "bookid", "book_id", "business_id", "song_id", "trackid",
+        "item", "itemid", "item_id", "iid", "movie", "movieid", "movie_id", "artistid", "artist_id",
+        "product", "productid", "product_id", "asin", "bookid", "book_id", "business_id", "song_id",
+        "trackid",
     ),
     "rating": ("rating", "ratings", "stars", "score", "value", "weight", "overall", "count", "cnt"),
     "timestamp": ("timestamp", "time", "ts", "unixtime", "unix_time", "unixreviewtime", "timestamps"),
@@ -49,7 +50,7 @@ class _Raw:
 
 
 def read_table(path: Path, settings: Mapping[str, str], progress: Progress | None = None) -> Dataset:
-    """A data set from a table of interactions; one clear line names file and line of what is wrong.
+    r"""A data set from a table of interactions; one clear line names file and line of what is wrong.
 
     Columns are found by the usual names (user, userId, user_id:token, movieId, rating, timestamp …).
     Without a rating column the log is implicit: every value is 1 and there is no scale.
@@ -59,7 +60,7 @@ def read_table(path: Path, settings: Mapping[str, str], progress: Progress | Non
         >>> from tacit.data import load
         >>> with TemporaryDirectory() as folder:
         ...     path = Path(folder) / "mine.csv"
-        ...     _ = path.write_text("user,item,rating\\nann,x,4\\nbob,x,1\\nann,y,5\\n")
+        ...     _ = path.write_text("user,item,rating\nann,x,4\nbob,x,1\nann,y,5\n")
         ...     data = load(str(path))
         >>> data.user_ids.values.tolist(), data.interactions.values.tolist(), data.scale
         (['ann', 'bob'], [4.0, 5.0, 1.0], Scale(low=1.0, high=5.0, step=1.0))
@@ -69,7 +70,7 @@ def read_table(path: Path, settings: Mapping[str, str], progress: Progress | Non
     notes: tuple[str, ...] = ()
     values = _values(raw)
     scale = _scale(raw, values, settings["scale"])
-    people, things = numbered(raw.columns["user"]), numbered(raw.columns["item"])  # type: ignore[arg-type]
+    people, things = numbered(raw.columns["user"]), numbered(raw.columns["item"])
     log = Interactions(people.positions, things.positions, values.astype(np.float32), _times(raw))
     kept, repeated = _without_duplicates(raw, log, settings["duplicates"])
     if repeated:
@@ -93,7 +94,9 @@ def _delimited(path: Path, names: str, progress: Progress | None) -> _Raw:
         raise TacitError(f"cannot read {path} ({error.strerror})", "check the path") from error
     raw = raw.removeprefix(b"\xef\xbb\xbf")
     if not raw.strip():
-        raise TacitError(f"{path.name} is empty", "give a file with a header line and one interaction per line")
+        raise TacitError(
+            f"{path.name} is empty", "give a file with a header line and one interaction per line"
+        )
     if raw[:2] in {b"\xff\xfe", b"\xfe\xff"} or b"\0" in raw[:4096]:
         raise TacitError(f"{path.name} is not plain UTF-8 text", "save it as a UTF-8 text file")
     line, newline, body = raw.partition(b"\n")
@@ -105,7 +108,9 @@ def _delimited(path: Path, names: str, progress: Progress | None) -> _Raw:
     else:
         header, body, start = names.split("/"), line + newline + body, 1
     wanted = _placed(path.name, header)
-    table = Table(path.name, body, delimiter.encode(), len(header), start, quoted=path.suffix.lower() != ".inter")
+    table = Table(
+        path.name, body, delimiter.encode(), len(header), start, quoted=path.suffix.lower() != ".inter"
+    )
     fields = [Field(place, name, _KINDS[name]) for name, place in wanted.items()]
     columns = read_columns(table, fields, progress)
     return _Raw(dict(zip(wanted, columns, strict=True)), path.name, "line", start)
@@ -123,7 +128,9 @@ def _placed(file: str, header: Sequence[str]) -> dict[str, int]:
         found = [place for place, name in enumerate(plain) if name in aliases]
         if len(found) > 1:
             both = " and ".join(repr(header[place]) for place in found[:2])
-            raise TacitError(f"{file}, line 1: both {both} could be the {role}", "rename or remove one of them")
+            raise TacitError(
+                f"{file}, line 1: both {both} could be the {role}", "rename or remove one of them"
+            )
         if found:
             wanted[role] = found[0]
     for role in ("user", "item"):
@@ -154,7 +161,9 @@ def _parquet(path: Path) -> _Raw:
     for role, name in names.items():
         missing = np.flatnonzero(table[name].is_null().to_numpy())
         if len(missing):
-            raise TacitError(f"{path.name}, row {missing[0] + 1}: no value for {role}", "fill or remove that row")
+            raise TacitError(
+                f"{path.name}, row {missing[0] + 1}: no value for {role}", "fill or remove that row"
+            )
         columns[role] = _parquet_column(path.name, role, table[name].to_numpy())
     return _Raw(columns, path.name, "row", 1)
 
@@ -180,7 +189,9 @@ def _values(raw: _Raw) -> NDArray[np.float64]:
     values = raw.columns["rating"].astype(np.float64)
     bad = np.flatnonzero(~np.isfinite(values))
     if len(bad):
-        raise TacitError(f"{raw.at(int(bad[0]))}: rating {values[bad[0]]} is not finite", "correct or remove it")
+        raise TacitError(
+            f"{raw.at(int(bad[0]))}: rating {values[bad[0]]} is not finite", "correct or remove it"
+        )
     return values
 
 
@@ -204,13 +215,15 @@ def _scale(raw: _Raw, values: NDArray[np.float64], declared: str) -> Scale | Non
     outside = np.flatnonzero((values < scale.low) | (values > scale.high))
     if len(outside):
         raise TacitError(
-            f"{raw.at(int(outside[0]))}: rating {values[outside[0]]:g} is outside {scale.low:g} to {scale.high:g}",
+            f"{raw.at(int(outside[0]))}: rating {values[outside[0]]:g} is outside "
+            f"{scale.low:g} to {scale.high:g}",
             "correct it or declare another scale",
         )
     off = np.flatnonzero(~_on_grid(values, scale.low, scale.step))
     if len(off):
         raise TacitError(
-            f"{raw.at(int(off[0]))}: rating {values[off[0]]:g} is not {scale.low:g} plus steps of {scale.step:g}",
+            f"{raw.at(int(off[0]))}: rating {values[off[0]]:g} is not "
+            f"{scale.low:g} plus steps of {scale.step:g}",
             "declare the step, as in scale=0.5-5-0.5",
         )
     return scale

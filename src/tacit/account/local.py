@@ -1,0 +1,67 @@
+"""Local randomisers: what their reports cost a person, one by one and over a whole run.
+
+A published "epsilon" is often one report's, or one bit's. A person's is the sum over all bits and reports
+unless the randomised answer was drawn once and kept.
+"""
+
+import math
+
+from tacit.account.claim import Adjacency, Unit
+from tacit.account.events import Event, PureLocal, RandomisedResponse, Repeated
+from tacit.account.gaussian import check_epsilon
+from tacit.errors import TacitError
+
+
+def pure_total(epsilon: float, reports: int, rounds: int = 1) -> float:
+    """The epsilon, at delta zero, of so many reports in each of so many rounds.
+
+    Example:
+        >>> pure_total(2.5, reports=100), pure_total(2.5, reports=100, rounds=20)
+        (250.0, 5000.0)
+    """
+    return check_epsilon(epsilon) * _count("reports", reports) * _count("rounds", rounds)
+
+
+def reports(epsilon: float, per_round: int = 1) -> Event:
+    """The event of one round in which a person sends so many fresh reports.
+
+    Example:
+        >>> reports(2.5, per_round=100)
+        Repeated(event=PureLocal(epsilon=2.5), times=100)
+    """
+    return Repeated(PureLocal(epsilon), _count("reports", per_round))
+
+
+def keep_probability(epsilon: float) -> float:
+    """How often randomised response tells the truth about a bit.
+
+    Example:
+        >>> round(keep_probability(2.0), 3)
+        0.881
+    """
+    return 1 / (1 + math.exp(-check_epsilon(epsilon)))
+
+
+def randomised_bits(epsilon: float, items: int, unit: Unit, adjacency: Adjacency, draws: int = 1) -> Event:
+    """One randomised bit per item, accounted for what is really protected.
+
+    Neighbours differ in one bit if an interaction may be there or not, in two if it may be another one, and
+    in every bit if the unit is a user. ``draws`` counts fresh draws; an answer drawn once and kept costs one
+    however often it is sent.
+
+    Example:
+        >>> from tacit.account.atoms import pure_epsilon
+        >>> user = randomised_bits(2.0, 1682, Unit.USER, Adjacency.REPLACE_ONE)
+        >>> swap = randomised_bits(2.0, 1682, Unit.INTERACTION, Adjacency.REPLACE_ONE)
+        >>> [pure_epsilon(event, Adjacency.REPLACE_ONE) for event in (user, swap)]
+        [3364.0, 4.0]
+    """
+    flips = _count("items", items) if unit is Unit.USER else min(items, adjacency.reach)
+    once = RandomisedResponse(epsilon, flips)
+    return once if _count("draws", draws) == 1 else Repeated(once, draws)
+
+
+def _count(name: str, value: int) -> int:
+    if value < 1 or value != int(value):
+        raise TacitError(f"{name} is {value}", "give a whole number of at least 1")
+    return value

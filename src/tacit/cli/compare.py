@@ -1,0 +1,73 @@
+"""``tacit compare``: several methods in one table."""
+
+import json
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from tacit.cli import options
+from tacit.cli.progress import Watching
+from tacit.errors import TacitError
+
+EXAMPLE = "Example: tacit compare fedmf fedrec:rho=3 fedrec++:rho=3 --data demo --seeds 5"
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command of this module."""
+    app.command("compare", epilog=EXAMPLE)(compare)
+
+
+def compare(
+    methods: Annotated[list[str], typer.Argument(help="Methods; each may carry settings: fedrec:rho=3.")],
+    data: options.Data = "",
+    split: options.SplitName = "",
+    rounds: options.Rounds = 0,
+    seed: options.Seed = 1,
+    seeds: Annotated[int, typer.Option(help="How many seeds; five or more to compare methods.", min=1)] = 1,
+    sets: options.Sets = None,
+    protect: options.Protect = None,
+    transport: options.Transport = "",
+    metrics: options.Metrics = "",
+    out: Annotated[Path | None, typer.Option(help="Where the run folders go; a table cut short goes on there.")] = None,
+    only: Annotated[bool, typer.Option("--only", help="No twins and baselines beside.")] = False,  # noqa: FBT002
+    data_dir: options.DataDir = None,
+    threads: options.Threads = 1,
+    as_json: options.Json = False,  # noqa: FBT002 - a flag
+    quiet: options.Quiet = False,  # noqa: FBT002 - a flag
+) -> int:
+    """Run several methods on the same data, splits and seeds, and print one table."""
+    from tacit.config.comparison import compared, contestants  # noqa: PLC0415 - heavy rooms load on first use
+
+    if len(set(methods)) < len(methods):
+        raise TacitError("a method is named twice", "name each once")
+    given = {
+        "data": data,
+        "split": split,
+        "rounds": rounds,
+        "seed": seed,
+        "settings": options.settings_from(sets),
+        "protect": protect,
+        "transport": transport,
+        "metrics": options.names(metrics),
+    }
+    base = options.experiment(methods[0].split(":")[0], given)
+    folder = out or Path("runs") / f"compare-{datetime.now().astimezone():%Y%m%d-%H%M%S}"
+    entries = contestants(methods, base, beside=not only)
+    with Watching(quiet=quiet or as_json) as watching, watching.stops_softly():
+        table = compared(entries, seeds, folder, data_dir, threads, watching)
+    if as_json:
+        typer.echo(json.dumps(table))
+    else:
+        show(table)
+        typer.echo(f"run folders: {folder}")
+    return 0
+
+
+def show(table: dict[str, Any]) -> None:
+    """Print the table."""
+    from tacit.report.tables import compared_rows, print_rows  # noqa: PLC0415
+
+    columns, rows = compared_rows(table)
+    print_rows(f"{table['seeds']} seed(s); p: paired on {table['primary']} against {table['reference']}, Holm", columns, rows)

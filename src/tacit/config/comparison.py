@@ -1,0 +1,176 @@
+"""Several methods on the same splits and seeds, in one table, with twins and baselines beside."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tacit.config import catalogue
+from tacit.config.experiment import Experiment
+from tacit.config.session import started
+from tacit.errors import TacitError
+from tacit.evaluate.significance import compare_paired
+from tacit.rng import SeededKeys
+from tacit.runtime.folder import RunFolder
+from tacit.runtime.listener import Listener
+from tacit.settings import settings_of
+
+BESIDE_RATINGS = ("user-mean", "bias")
+BESIDE_RANKING = ("pop", "ease")
+LOWER_IS_BETTER = ("rmse", "mae")
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """One row of the table: a label and the experiment behind it (its seed is replaced)."""
+
+    label: str
+    experiment: Experiment
+    asked_for: bool = True
+
+
+def contestants(names: Sequence[str], base: Experiment, *, beside: bool) -> list[Contestant]:
+    """The methods asked for, then the central twin of each federated one, then the usual baselines.
+
+    A name may carry settings of its own: ``fedrec:rho=3``. Settings given for all go to the methods that
+    know them.
+    """
+    asked = [_contestant(name, base) for name in names]
+    if not beside:
+        return asked
+    twins = [_twin(one) for one in asked if _federated(one) and "twin" not in one.experiment.settings]
+    rates = any(_predicts_ratings(one) for one in asked)
+    usual = BESIDE_RATINGS if rates else BESIDE_RANKING
+    plain = replace(base, settings={}, protect=(), transport="", rounds=0)
+    others = [Contestant(name, replace(plain, method=name), asked_for=False) for name in usual if name not in names]
+    labels: set[str] = set()
+    return [one for one in (*asked, *twins, *others) if not (one.label in labels or labels.add(one.label))]
+
+
+def _contestant(name: str, base: Experiment) -> Contestant:
+    method, *own = name.split(":")
+    known = {**catalogue.methods(), **{key: value.fit for key, value in catalogue.baselines().items()}}
+    if method not in known:
+        return Contestant(name, replace(base, method=method))  # refused, with the nearest name, when it is resolved
+    takes = {*settings_of(known[method]), "preset"}
+    settings = {key: value for key, value in base.settings.items() if key in takes}
+    for part in own:
+        key, found, value = part.partition("=")
+        if not found:
+            raise TacitError(f"{name}: {part!r} is not a setting", "write method:key=value")
+        settings[key] = value
+    unfederated = {"protect": (), "transport": "", "rounds": 0} if method in catalogue.baselines() else {}
+    return Contestant(name, replace(base, method=method, settings=settings, **unfederated))
+
+
+def _federated(one: Contestant) -> bool:
+    return one.experiment.method in catalogue.methods()
+
+
+def _predicts_ratings(one: Contestant) -> bool:
+    if not _federated(one):
+        return one.experiment.method in BESIDE_RATINGS
+    return catalogue.built(one.experiment.method, {}).predicts_ratings
+
+
+def _twin(one: Contestant) -> Contestant:
+    settings = {**one.experiment.settings, "twin": "central"}
+    central = replace(one.experiment, settings=settings, protect=(), transport="")
+    return Contestant(f"{one.label}, central twin", central, asked_for=False)
+
+
+def compared(
+    entries: Sequence[Contestant], seeds: int, out: Path, data_dir: Path | None, threads: int, listener: Listener
+) -> dict[str, Any]:
+    """Run every contestant with every seed; finished runs in ``out`` are not run again."""
+    results: dict[str, list[dict[str, Any]]] = {}
+    for entry in entries:
+        for number in range(seeds):
+            experiment = replace(entry.experiment, seed=entry.experiment.seed + number)
+            found = _result(entry, experiment, out, data_dir, threads, listener)
+            if found is None:
+                raise KeyboardInterrupt
+            results.setdefault(entry.label, []).append(found)
+    primary = _primary(results)
+    chances = _significance(results, primary, entries[0].label, out)
+    rows = [_row(entry, results[entry.label], chances) for entry in entries]
+    return {"rows": rows, "primary": primary, "reference": entries[0].label, "seeds": seeds}
+
+
+def _result(
+    entry: Contestant, experiment: Experiment, out: Path, data_dir: Path | None, threads: int, listener: Listener
+) -> dict[str, Any] | None:
+    safe = "".join(letter if letter.isalnum() or letter in "+-._" else "-" for letter in entry.label)
+    path = out / f"{safe}-seed{experiment.seed}"
+    if (path / "result.json").exists():
+        return RunFolder.opened(path).result()
+    if path.exists():
+        from tacit.config.session import continued  # noqa: PLC0415 - only for an interrupted table
+
+        return continued(path, data_dir, threads).finished(listener, 0.0)
+    return started(experiment, path, data_dir, threads).finished(listener, 0.0)
+
+
+def _primary(results: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
+    """The first metric that every contestant has."""
+    first = next(iter(results.values()))[0]["metrics"]
+    shared = [name for name in first if all(name in runs[0]["metrics"] for runs in results.values())]
+    if not shared:
+        raise TacitError("the methods share no metric", "name one that all have with --metrics")
+    return shared[0]
+
+
+def _significance(
+    results: Mapping[str, Sequence[Mapping[str, Any]]], primary: str, reference: str, out: Path
+) -> dict[str, float]:
+    """Paired against the first method, with Holm's correction: over seeds from five on, else over users."""
+    del out
+    if len(results) < 2:
+        return {}
+    if len(results[reference]) >= 5:
+        values = {label: [run["metrics"][primary] for run in runs] for label, runs in results.items()}
+    else:
+        values = _per_user(results, primary)
+    if not values:
+        return {}
+    found = compare_paired(values, reference, keys=SeededKeys(0))
+    return {comparison.method: comparison.adjusted for comparison in found}
+
+
+def _per_user(results: Mapping[str, Sequence[Mapping[str, Any]]], primary: str) -> dict[str, Any]:
+    """Each user's mean over the seeds that evaluated them; only users whom every method was judged on."""
+    from tacit.runtime.checkpoint import load  # noqa: PLC0415
+
+    tables: dict[str, dict[int, list[float]]] = {}
+    for label, runs in results.items():
+        for run in runs:
+            arrays = load(Path(run["run"]) / "per_user.safetensors").arrays
+            if f"{primary}/users" not in arrays:
+                return {}
+            table = tables.setdefault(label, {})
+            pairs = zip(arrays[f"{primary}/users"].tolist(), arrays[f"{primary}/values"].tolist(), strict=True)
+            for user, value in pairs:
+                table.setdefault(user, []).append(value)
+    common = sorted(set.intersection(*(set(table) for table in tables.values())))
+    return {label: np.array([np.mean(table[user]) for user in common]) for label, table in tables.items()}
+
+
+def _row(entry: Contestant, runs: Sequence[Mapping[str, Any]], chances: Mapping[str, float]) -> dict[str, Any]:
+    names = runs[0]["metrics"]
+    values = {name: [run["metrics"][name] for run in runs] for name in names}
+    last = runs[-1]
+    return {
+        "method": entry.label,
+        "metrics": {
+            name: {"mean": float(np.mean(v)), "sd": float(np.std(v, ddof=1)) if len(v) > 1 else None}
+            for name, v in values.items()
+        },
+        "privacy": last["privacy"],
+        "traffic": last["traffic"],
+        "seconds": {"train": float(np.mean([run["seconds"]["train"] for run in runs]))},
+        "p": chances.get(entry.label),
+        "runs": [run["run"] for run in runs],
+        "beside": not entry.asked_for,
+    }

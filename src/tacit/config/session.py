@@ -1,0 +1,87 @@
+"""A run from its configuration to its result, in its folder."""
+
+import re
+import shutil
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+
+from tacit.config.experiment import Experiment, resolved
+from tacit.errors import TacitError
+from tacit.runtime.folder import RunFolder
+from tacit.runtime.listener import Listener
+from tacit.runtime.run import Interrupted, Plan, execute
+from tacit.runtime.simulate import Execution
+
+ROOM_NEEDED = 64 << 20
+
+
+@dataclass(frozen=True)
+class Session:
+    """An experiment with its plan and its folder."""
+
+    experiment: Experiment
+    plan: Plan
+    folder: RunFolder
+
+    def finished(self, listener: Listener, loaded: float) -> dict[str, Any] | None:
+        """Run to the end and write the result; ``None`` if the listener asked to stop (all is saved)."""
+        try:
+            told = execute(self.plan, self.folder, listener, {"load": round(loaded, 4)})
+        except Interrupted:
+            return None
+        result = {
+            "method": self.experiment.method,
+            "data": self.experiment.data,
+            "split": self.experiment.split,
+            "seed": self.experiment.seed,
+            "rounds": told["rounds"],
+            "settings": dict(self.experiment.settings),
+            **told,
+            "run": str(self.folder.path),
+        }
+        self.folder.write_result(result)
+        from tacit.report.page import write_report  # noqa: PLC0415 - plotting loads on first use
+
+        write_report(self.folder.path)
+        return result
+
+
+def started(experiment: Experiment, out: Path | None, data_dir: Path | None, threads: int) -> Session:
+    """A new run. Everything is checked before anything is written."""
+    if out is not None and out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise TacitError(f"{out} exists already", "choose another --out, or continue it with --resume")
+    complete, plan = resolved(experiment, data_dir)
+    path = out or _unused(Path("runs") / _name(complete))
+    _refuse_full_disk(path)
+    folder = RunFolder.created(path, complete.to_mapping())
+    return Session(complete, replace(plan, execution=Execution(threads)), folder)
+
+
+def continued(path: Path, data_dir: Path | None, threads: int) -> Session:
+    """A run that was stopped or killed, from its last checkpoint to the same final numbers."""
+    folder = RunFolder.opened(path)
+    complete, plan = resolved(Experiment.from_mapping(folder.config()), data_dir)
+    return Session(complete, replace(plan, execution=Execution(threads)), folder)
+
+
+def _name(experiment: Experiment) -> str:
+    data = Path(experiment.data).name
+    now = datetime.now().astimezone().strftime("%Y%m%d-%H%M%S")
+    return re.sub(r"[^\w.+-]+", "-", f"{experiment.method}-{data}-seed{experiment.seed}-{now}")
+
+
+def _unused(path: Path) -> Path:
+    candidate, number = path, 2
+    while candidate.exists():
+        candidate, number = path.with_name(f"{path.name}-{number}"), number + 1
+    return candidate
+
+
+def _refuse_full_disk(path: Path) -> None:
+    nearest = next(parent for parent in (path.absolute(), *path.absolute().parents) if parent.exists())
+    free = shutil.disk_usage(nearest).free
+    if free < ROOM_NEEDED:
+        raise TacitError(f"only {free >> 20} MiB free where {path} would be written", "free some space, or give --out")

@@ -1,0 +1,133 @@
+"""Results in a terminal: read from a run's result, never from live objects."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+UNBOUNDED = "ε = ∞"
+
+
+def sized(count: float) -> str:
+    """A number of bytes for people.
+
+    Example:
+        >>> sized(1234567)
+        '1.23 MB'
+    """
+    for unit in ("B", "kB", "MB", "GB", "TB"):
+        if count < 1000 or unit == "TB":
+            return f"{count:.0f} B" if unit == "B" else f"{count:.2f} {unit}"
+        count /= 1000
+    return ""
+
+
+def epsilon_text(line: Mapping[str, Any]) -> str:
+    """One guarantee's number.
+
+    Example:
+        >>> epsilon_text({"epsilon": None, "delta": 1e-6}), epsilon_text({"epsilon": 3.25, "delta": 1e-6})
+        ('ε = ∞', 'ε = 3.25 at δ = 1e-06')
+    """
+    return UNBOUNDED if line["epsilon"] is None else f"ε = {line['epsilon']:.4g} at δ = {line['delta']:g}"
+
+
+def _table(title: str, *columns: str, right: Sequence[int] = ()) -> Table:
+    table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", title_style="bold", pad_edge=False)
+    for place, name in enumerate(columns):
+        table.add_column(name, justify="right" if place in right else "left", overflow="fold")
+    return table
+
+
+def console() -> Console:
+    """Where results go: stdout, as wide as the terminal, and wide enough in a pipe."""
+    out = Console(highlight=False)
+    return out if out.is_terminal else Console(highlight=False, width=120)
+
+
+def print_result(result: Mapping[str, Any]) -> None:
+    """A run's numbers, privacy and traffic."""
+    out = console()
+    head = f"{result['method']} on {result['data']}, split {result['split']}, seed {result['seed']}"
+    numbers = _table(head, "metric", "value", "± standard error", right=(1, 2))
+    for name, value in result["metrics"].items():
+        error = result.get("errors", {}).get(name)
+        numbers.add_row(name, f"{value:.4f}", "" if error is None else f"{error:.4f}")
+    out.print(numbers)
+    privacy = _table("privacy over the whole run", "who looks", "unit", "guarantee", "because, or assuming")
+    for line in result["privacy"]:
+        unit = f"{line['unit']}, {line['adjacency']}"
+        why = "; ".join([*([line["because"]] if line.get("because") else []), *line["assumes"]])
+        privacy.add_row(line["observer"], unit, epsilon_text(line), why)
+    if result["privacy"]:
+        out.print(privacy)
+    else:
+        out.print("privacy: nothing leaves a device\n")
+    if result.get("paper_says"):
+        out.print(f"the paper says: {result['paper_says']}\n")
+    _print_traffic(out, result)
+    for note in result.get("notes", ()):
+        out.print(f"note: {note}")
+    seconds = result["seconds"]
+    parts = (f"{name.replace('_', ' ')} {value:.3g} s" for name, value in seconds.items())
+    out.print(f"{result['rounds']} rounds; {', '.join(parts)}")
+    out.print(f"run folder: {result['run']}\nreport: {result['run']}/report.html", soft_wrap=True)
+
+
+def _print_traffic(out: Console, result: Mapping[str, Any]) -> None:
+    traffic = result["traffic"]
+    table = _table("what crossed the wires (encoded lengths)", "per client and round", "bytes", right=(1,))
+    table.add_row("sent", sized(traffic["up_bytes_per_client_round"]))
+    if traffic["letter_bytes_per_client_round"]:
+        table.add_row("  of which to other clients", sized(traffic["letter_bytes_per_client_round"]))
+    table.add_row("received", sized(traffic["down_bytes_per_client_round"]))
+    table.add_row("all clients, whole run", sized(traffic["total_bytes"]))
+    for name, value in traffic.get("published_units_per_round", {}).items():
+        table.add_row(f"as the paper counts: {name.replace('_', ' ')}", f"{value:.1f} vectors")
+    out.print(table)
+
+
+def print_methods(federated: Mapping[str, str], baselines: Mapping[str, str]) -> None:
+    """The list of methods."""
+    out = console()
+    for title, entries in (("federated methods", federated), ("baselines (all data in one place)", baselines)):
+        table = _table(title, "name", "what it is")
+        for name, line in entries.items():
+            table.add_row(name, line)
+        out.print(table)
+
+
+def print_rows(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> None:
+    """Any small table."""
+    table = _table(title, *columns, right=right)
+    for row in rows:
+        table.add_row(*row)
+    console().print(table)
+
+
+def compared_rows(table: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
+    """The columns and rows of a comparison."""
+    names = list(dict.fromkeys(name for row in table["rows"] for name in row["metrics"]))
+    columns = ["method", *names, "p", "ε (server)", "ε (release)", "sent per client and round", "train"]
+    return columns, [_compared_row(row, names) for row in table["rows"]]
+
+
+def _compared_row(row: Mapping[str, Any], names: Sequence[str]) -> list[str]:
+    cells = []
+    for name in names:
+        found = row["metrics"].get(name)
+        spread = f" ± {found['sd']:.4f}" if found and found["sd"] is not None else ""
+        cells.append(f"{found['mean']:.4f}{spread}" if found else "")
+    guarantees = {line["observer"]: line for line in row["privacy"]}
+    sides = [_short(guarantees.get(observer)) for observer in ("server", "release")]
+    p = "" if row["p"] is None else f"{row['p']:.2g}"
+    sent = sized(row["traffic"]["up_bytes_per_client_round"])
+    return [row["method"], *cells, p, *sides, sent, f"{row['seconds']['train']:.2f} s"]
+
+
+def _short(line: Mapping[str, Any] | None) -> str:
+    if line is None:
+        return "–"
+    return "∞" if line["epsilon"] is None else f"{line['epsilon']:.3g}"
