@@ -66,7 +66,9 @@ def nbytes(arrays: Arrays, clients: int) -> Long:
         if isinstance(array, Rows):
             length += _head_length(name, 2) + array.lengths * row_bytes(array)
         else:
-            length += _head_length(name, array.ndim - 1) + array.dtype.itemsize * int(np.prod(array.shape[1:]))
+            length += _head_length(name, array.ndim - 1) + array.dtype.itemsize * int(
+                np.prod(array.shape[1:])
+            )
     return length
 
 
@@ -108,7 +110,9 @@ def encode(arrays: Arrays, round: int, client: int = 0) -> bytes:
             if array.counts is None:
                 body += _encoded(name, _ROWS, shape, array.ids[mine][order], values)
             else:
-                body += _encoded(name, _COUNTED, shape, array.ids[mine][order], array.counts[mine][order], values)
+                body += _encoded(
+                    name, _COUNTED, shape, array.ids[mine][order], array.counts[mine][order], values
+                )
         else:
             body += _encoded(name, _DENSE, array.shape[1:], array[client])
     return _frame(body, round, len(arrays))
@@ -157,7 +161,9 @@ def _decoded(reader: _Reader) -> tuple[str, Array | Rows]:
     name = reader.take(reader.take(1)[0]).decode("utf-8", errors="replace")
     kind, dtype_code, dims = reader.take(3)
     if dtype_code >= len(_DTYPES) or kind > _COUNTED or (kind != _DENSE and dims != 2):
-        raise TacitError("a message holds an array of unknown kind", "both sides need the same version of Tacit")
+        raise TacitError(
+            "a message holds an array of unknown kind", "both sides need the same version of Tacit"
+        )
     shape = struct.unpack(f"<{dims}I", reader.take(4 * dims))
     dtype = _DTYPES[dtype_code]
     if kind == _DENSE:
@@ -176,7 +182,9 @@ def decode(wire: bytes) -> Message:
     magic, arrays, _, round, checksum = _HEADER.unpack_from(wire)
     body = wire[_HEADER.size :]
     if magic != _MAGIC or zlib.crc32(body) != checksum:
-        raise TacitError("a message does not carry our mark and checksum", "it was damaged; it is not counted")
+        raise TacitError(
+            "a message does not carry our mark and checksum", "it was damaged; it is not counted"
+        )
     reader = _Reader(body)
     found = dict(_decoded(reader) for _ in range(arrays))
     if not reader.finished() or len(found) != arrays:
@@ -187,4 +195,7 @@ def decode(wire: bytes) -> Message:
 def decode_broadcast(wire: bytes) -> Message:
     """Read a message that is the same for everybody."""
     message = decode(wire)
-    return Message(message.round, {name: array[0] for name, array in message.arrays.items() if not isinstance(array, Rows)})
+    return Message(
+        message.round,
+        {name: array[0] for name, array in message.arrays.items() if not isinstance(array, Rows)},
+    )

@@ -88,7 +88,9 @@ class SystemKeys:
     def users(self, users: Index, purpose: str, round: int | None = None) -> Keyed:
         """Fresh keys in every call with a round, kept ones without."""
         if round is None:
-            words = [hashlib.blake2b(f"{purpose}/{user}".encode(), key=self.kept, digest_size=8) for user in users]
+            words = [
+                hashlib.blake2b(f"{purpose}/{user}".encode(), key=self.kept, digest_size=8) for user in users
+            ]
             return np.array([int.from_bytes(word.digest(), "little") for word in words], dtype=np.uint64)
         return np.frombuffer(secrets.token_bytes(8 * len(users)), dtype=np.uint64)
 

@@ -140,7 +140,9 @@ def client_side(
     sent = exchange.transport.sent(messages, keys)
     if work.letters is None:
         return Outgoing(sent, work.private, None, np.zeros(0, dtype=np.int64), work.diagnostics)
-    rows = guard.on_client({"rows": work.letters.rows}, states, cohort, keys, f"{name}/letters", received.round)
+    rows = guard.on_client(
+        {"rows": work.letters.rows}, states, cohort, keys, f"{name}/letters", received.round
+    )
     letters = replace(work.letters, rows=rows["rows"])
     return Outgoing(sent, work.private, letters, codec.nbytes(rows, len(cohort)), work.diagnostics)
 
@@ -154,7 +156,14 @@ class OpenExchange:
     """
 
     def __init__(
-        self, exchange: Exchange, state: ServerState, *, invited: int, population: int, keys: Keys, tally: Any | None
+        self,
+        exchange: Exchange,
+        state: ServerState,
+        *,
+        invited: int,
+        population: int,
+        keys: Keys,
+        tally: Any | None,
     ) -> None:
         self.exchange = exchange
         self.received = broadcast_of(exchange, state)
@@ -201,7 +210,11 @@ def claim_of(exchange: Exchange, state: ServerState, facts: RoundFacts) -> Claim
 
 
 def server_side(
-    method: Method, state: ServerState, tallies: Mapping[str, Any], records: Sequence[ExchangeRecord], keys: Keys
+    method: Method,
+    state: ServerState,
+    tallies: Mapping[str, Any],
+    records: Sequence[ExchangeRecord],
+    keys: Keys,
 ) -> ServerState:
     """After the last exchange of a round: protect the totals, normalise them, take one step."""
     totals: dict[str, Mapping[str, Array]] = {}

@@ -47,7 +47,9 @@ NonNegative = Annotated[float, Between(0)]
 Share = Annotated[float, Between(0, 1, open_low=True)]
 Natural = Annotated[int, Between(0)]
 Count = Annotated[int, Between(1)]
-CountOrShare = Annotated[int | float, "a whole number counts people, a number with a point is a share (1.0: all)"]
+CountOrShare = Annotated[
+    int | float, "a whole number counts people, a number with a point is a share (1.0: all)"
+]
 Dim = Annotated[int, Between(1, 1024)]
 
 
@@ -65,7 +67,13 @@ class Setting:
         """What a value should look like, in words."""
         if self.choices:
             return "one of " + ", ".join(map(str, self.choices))
-        words = {int: "a whole number", float: "a number", bool: "true or false", str: "a word", type(None): "none"}
+        words = {
+            int: "a whole number",
+            float: "a number",
+            bool: "true or false",
+            str: "a word",
+            type(None): "none",
+        }
         kinds = " or ".join(words[kind] for kind in self.kinds)
         return f"{kinds} {self.bounds}" if self.bounds else kinds
 
@@ -153,7 +161,9 @@ def checked(function: _F) -> _F:
 
     @functools.wraps(function)
     def call(*args: Any, **given: Any) -> Any:
-        values = {name: known_setting(function, name, function.__name__).checked(v) for name, v in given.items()}
+        values = {
+            name: known_setting(function, name, function.__name__).checked(v) for name, v in given.items()
+        }
         return function(*args, **values)
 
     return call  # type: ignore[return-value]
@@ -163,7 +173,11 @@ def head_count(amount: float, population: int, what: str) -> int:
     """How many people a count or a share means.
 
     Example:
-        >>> head_count(0.25, 943, "denoisers"), head_count(1, 943, "denoisers"), head_count(1.0, 943, "clients")
+        >>> (
+        ...     head_count(0.25, 943, "denoisers"),
+        ...     head_count(1, 943, "denoisers"),
+        ...     head_count(1.0, 943, "clients"),
+        ... )
         (236, 1, 943)
     """
     people = amount if isinstance(amount, int) else math.ceil(amount * population)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import TypeAlias
 
 import numpy as np
@@ -96,3 +97,11 @@ class RoundFacts:
     population: int
     invited: int
     answered: int
+
+
+class Delivers(Enum):
+    """What the server gets to see."""
+
+    REPORTS = "reports"
+    SHUFFLED = "shuffled"
+    SUM = "sum"

@@ -20,7 +20,19 @@ def test_equals_sets_of_python(parts, train, test, support):
     for row, user in enumerate(users):
         assert held.positives[row].tolist() == sorted(item for owner, item in new if owner == user)
         assert held.seen[row].tolist() == sorted(item for owner, item in seen if owner == user)
+        met = {item for owner, item in seen | set(test) if owner == user}
+        assert held.met[row].tolist() == sorted(met)
     assert held.repeated == len(set(test) & seen)
+
+
+def test_low_ratings_may_be_no_positives_but_were_met(parts, log):
+    test = log([(0, 1), (0, 2), (1, 3), (2, 4), (2, 4)], [5, 2, 3, 1, 4])
+    split = parts([(0, 0)], [])
+    held = held_out(type(split)(split.train, test), catalogue=6, relevant_from=4)
+    assert held.users.tolist() == [0, 2]
+    assert [held.positives[row].tolist() for row in (0, 1)] == [[1], [4]]
+    assert [held.met[row].tolist() for row in (0, 1)] == [[0, 1, 2], [4]]
+    assert held.seen[0].tolist() == [0]
 
 
 def test_keeping_and_one_each_stay_within_their_users(parts):

@@ -122,6 +122,15 @@ def test_ties_may_be_settled_in_the_best_or_worst_way(parts, table):
     assert found["worst"].metrics["mrr"] == 1 / 8
 
 
+def test_a_threshold_for_positives_is_told(parts, log, table):
+    split = parts([(0, 0)], [])
+    split = type(split)(split.train, log([(0, 1), (0, 2)], [5, 1]))
+    model = table(np.array([[0, 1, 2, 0]], "f4"))
+    found = evaluate(model, split, metrics=["mrr"], keys=KEYS, catalogue=4, relevant_from=4)
+    assert found.metrics["mrr"] == 0.5
+    assert "held-out items rated 4 or higher count as positives" in found.notes
+
+
 def test_a_failed_audit_stops_the_evaluation_and_a_passed_one_is_told(parts, table):
     people = range(60)
     split = parts([(user, 0) for user in people], [(user, 1 + user % 9) for user in people])

@@ -77,6 +77,15 @@ def test_alone_ranks_count_only_items_never_met(random_parts, table, seed):
             assert ranks.among[slot] == len(never) + 1
 
 
+def test_a_disliked_test_item_is_a_candidate_in_full_ranking_and_none_for_positives_alone(parts, log, table):
+    split = parts([(0, 0)], [])
+    split = type(split)(split.train, log([(0, 1), (0, 2)], [5, 1]))
+    held = held_out(split, 4, relevant_from=3)
+    model = table(np.array([[9, 5, 7, 6]], "f4"))
+    assert full_ranks(model, held, keys=KEYS).ranks.tolist() == [3]
+    assert alone_ranks(model, held, keys=KEYS).ranks.tolist() == [2]
+
+
 @pytest.mark.parametrize("ranker", [full_ranks, alone_ranks])
 def test_ties_fall_uniformly(parts, table, ranker):
     """Constant scores: each of 8 places is equally likely; chi-square at a false-alarm rate of 1e-6."""

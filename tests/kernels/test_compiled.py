@@ -23,7 +23,9 @@ print(sum(pairs._predict.stats.cache_hits.values()), sum(pairs._predict.stats.ca
 
 def probe(home):
     environment = os.environ | {"PYTHONPATH": str(home), "NUMBA_CACHE_DIR": str(home / "cache")}
-    done = subprocess.run([sys.executable, "-c", PROBE], env=environment, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", PROBE], env=environment, capture_output=True, text=True, check=True
+    )
     return done.stdout.split()
 
 

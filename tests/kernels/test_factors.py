@@ -71,7 +71,9 @@ def test_one_client_by_hand():
     offsets, items, values = np.array([0, 1]), np.array([1], np.int32), np.array([4], np.float32)
     fillers = Segment(np.array([0]), np.array([1]), np.array([0], np.int32))
     table, factors = np.array([[3.0], [2.0]]), np.array([[1.0]])
-    step = client_step(offsets, items, values, fillers, factors, table, 1, rate=0.1, reg=0.5, fill=1, user_step=1)
+    step = client_step(
+        offsets, items, values, fillers, factors, table, 1, rate=0.1, reg=0.5, fill=1, user_step=1
+    )
     # e = 1*2-4 = -2; filler: 1*3-4 = -1; gradient = ((-2*2 + .5) + (-1*3 + .5)) / 2 = -3
     assert step.coef.tolist() == [-2.0, -1.0]
     assert step.factors[0, 0] == pytest.approx(1.3, abs=1e-15)
@@ -88,7 +90,9 @@ def test_grouping_and_threads_change_no_bit(tiny, dtype):
 
     def part(bounds):
         low, high = bounds
-        fillers = Segment(cohort.fillers.starts[low:high], cohort.fillers.lengths[low:high], cohort.fillers.ids)
+        fillers = Segment(
+            cohort.fillers.starts[low:high], cohort.fillers.lengths[low:high], cohort.fillers.ids
+        )
         offsets = cohort.offsets[low : high + 1]
         return client_step(
             offsets, cohort.items, cohort.values, fillers, cohort.factors[low:high], table, 20, **chosen
@@ -110,7 +114,17 @@ def test_inputs_are_left_alone_and_the_empty_client_stays_put(tiny):
     factors = np.concatenate([np.full((1, 5), 0.7), cohort.factors])
     before = factors.copy()
     step = client_step(
-        offsets, cohort.items, cohort.values, fillers, factors, cohort.table, 5, rate=0.3, reg=0.1, fill=2, local_steps=2
+        offsets,
+        cohort.items,
+        cohort.values,
+        fillers,
+        factors,
+        cohort.table,
+        5,
+        rate=0.3,
+        reg=0.1,
+        fill=2,
+        local_steps=2,
     )
     assert step.lengths[0] == 0
     assert (step.factors[0] == 0.7).all()

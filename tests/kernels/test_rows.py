@@ -32,7 +32,9 @@ def rows_of(dim, dtype, seed=0, clients=6, reg=0.3):
     lengths = rng.integers(0, 20, clients)
     ids = np.concatenate([*(rng.choice(HEIGHT, n, replace=False) for n in lengths), []]).astype(np.int32)
     table = rng.normal(size=(HEIGHT, dim)).astype(dtype)
-    known = RankOne(rng.normal(size=len(ids)).astype(dtype), rng.normal(size=(clients, dim)).astype(dtype), table, reg)
+    known = RankOne(
+        rng.normal(size=len(ids)).astype(dtype), rng.normal(size=(clients, dim)).astype(dtype), table, reg
+    )
     return Rows(np.cumsum(lengths) - lengths, lengths, ids, known)
 
 
@@ -71,7 +73,10 @@ def _double(rows):
     """The rows' numbers computed in double precision throughout, as the grid asks."""
     known = rows.values
     wide = RankOne(
-        known.coef.astype(np.float64), known.factors.astype(np.float64), known.table.astype(np.float64), known.reg
+        known.coef.astype(np.float64),
+        known.factors.astype(np.float64),
+        known.table.astype(np.float64),
+        known.reg,
     )
     return reference.materialise(Rows(rows.starts, rows.lengths, rows.ids, wide))
 
@@ -82,7 +87,9 @@ def test_materialised_rows_are_equation_3(dtype, dim):
     rows = rows_of(dim, dtype, seed=2)
     values = materialise(rows)
     assert values.dtype == dtype
-    np.testing.assert_allclose(values, reference.materialise(rows).numpy(), rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype])
+    np.testing.assert_allclose(
+        values, reference.materialise(rows).numpy(), rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype]
+    )
 
 
 @settings(max_examples=40, deadline=None)
@@ -126,7 +133,9 @@ def test_written_values_may_join_a_total_that_is_finished_later():
 
 
 def test_counts_stand_for_people():
-    rows = Rows(np.array([0]), np.array([2]), np.array([4, 1], np.int32), np.ones((2, 3)), np.array([7, -2], np.int32))
+    rows = Rows(
+        np.array([0]), np.array([2]), np.array([4, 1], np.int32), np.ones((2, 3)), np.array([7, -2], np.int32)
+    )
     total, counts = np.zeros((HEIGHT, 3)), np.zeros(HEIGHT, np.int64)
     add_values(total, counts, rows, sign=-1)
     assert (counts[4], counts[1], counts.sum()) == (-7, 2, -5)
@@ -138,7 +147,10 @@ def test_what_a_grid_cannot_hold_stays_at_its_bound(dim):
     factors = np.full((1, dim), 1e30)
     factors[0, 0], factors[0, 1], factors[0, 2] = -1e30, np.nan, 0.5
     rows = Rows(
-        np.array([0]), np.array([1]), np.array([0], np.int32), RankOne(np.ones(1), factors, np.zeros((1, dim)), 0.0)
+        np.array([0]),
+        np.array([1]),
+        np.array([0], np.int32),
+        RankOne(np.ones(1), factors, np.zeros((1, dim)), 0.0),
     )
     values = materialise_grid(rows, 4)[0]
     assert values[[0, 1, 2, 3]].tolist() == [-(2**62), 2**62, 8, 2**62]
@@ -154,7 +166,9 @@ def test_ids_outside_the_table_are_refused(bad):
         lambda: add_rows_grid(np.zeros((HEIGHT, 5), np.int64), counts, rows, bits=8),
         lambda: materialise(rows),
         lambda: add_values(
-            np.zeros((HEIGHT, 5)), counts, Rows(rows.starts, rows.lengths, rows.ids, np.zeros((len(rows.ids), 5)))
+            np.zeros((HEIGHT, 5)),
+            counts,
+            Rows(rows.starts, rows.lengths, rows.ids, np.zeros((len(rows.ids), 5))),
         ),
     ):
         with pytest.raises(TacitError, match=f"a row outside the table of {HEIGHT}"):
@@ -171,7 +185,9 @@ def test_mismatched_rows_are_refused():
         add_rows(np.zeros((HEIGHT, 5)), counts, Rows(rows.starts, rows.lengths + 99, rows.ids, rows.values))
     with pytest.raises(TacitError, match="one person each"):
         add_rows(
-            np.zeros((HEIGHT, 5)), counts, Rows(rows.starts, rows.lengths, rows.ids, rows.values, np.ones(3, np.int32))
+            np.zeros((HEIGHT, 5)),
+            counts,
+            Rows(rows.starts, rows.lengths, rows.ids, rows.values, np.ones(3, np.int32)),
         )
     with pytest.raises(TacitError, match="int64"):
         add_rows_grid(np.zeros((HEIGHT, 5)), counts, rows, bits=8)

@@ -14,7 +14,11 @@ def clients(sizes, catalogue, seed=0):
     rng = np.random.default_rng(seed)
     items = [np.sort(rng.choice(catalogue, size, replace=False)) for size in sizes]
     offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    return offsets, np.concatenate(items).astype(np.int32), rng.integers(0, 2**63, len(sizes)).astype(np.uint64)
+    return (
+        offsets,
+        np.concatenate(items).astype(np.int32),
+        rng.integers(0, 2**63, len(sizes)).astype(np.uint64),
+    )
 
 
 def drawn(segment, client):
@@ -42,7 +46,9 @@ def test_draws_are_distinct_unrated_and_as_many_as_the_paper_says(catalogue, sha
 
 
 @settings(max_examples=30, deadline=None)
-@given(sizes=st.lists(st.integers(0, 40), min_size=2, max_size=10), seed=st.integers(0, 2**20), data=st.data())
+@given(
+    sizes=st.lists(st.integers(0, 40), min_size=2, max_size=10), seed=st.integers(0, 2**20), data=st.data()
+)
 def test_a_clients_draw_does_not_depend_on_its_company(sizes, seed, data):
     catalogue = 50
     offsets, items, keys = clients(sizes, catalogue, seed)
@@ -58,7 +64,9 @@ def test_a_clients_draw_does_not_depend_on_its_company(sizes, seed, data):
             assert drawn(together, client).tolist() == drawn(alone, client - part.start).tolist()
 
 
-@pytest.mark.parametrize(("own", "rho"), [(3, 1.0), (3, 2.0), (6, 0.5), (2, 4.0)], ids=["sparse", "mid", "dense", "most"])
+@pytest.mark.parametrize(
+    ("own", "rho"), [(3, 1.0), (3, 2.0), (6, 0.5), (2, 4.0)], ids=["sparse", "mid", "dense", "most"]
+)
 def test_every_set_is_equally_likely(own, rho):
     """Chi-square over all sets of fillers at a false-alarm rate of 1e-6 (the seed is fixed: it cannot flicker)."""
     catalogue, runs = (20 if rho == 1.0 else 11), 40_000

@@ -1,1 +1,1 @@
-
+"""Claims about privacy, and the accountants that put a number on them."""

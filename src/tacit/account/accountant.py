@@ -40,7 +40,7 @@ class Epsilon:
 
 
 def epsilon(events: Sequence[Event], delta: float, adjacency: Adjacency) -> Epsilon:
-    """The epsilon at ``delta`` of seeing all these events, in any order and however they depend on each other.
+    """The epsilon at ``delta`` of seeing all these events, in any order, each free to depend on earlier ones.
 
     Equal events are counted, not repeated: a thousand equal rounds cost one self-composition. At
     ``delta=0`` only mechanisms with a pure guarantee have a finite answer.
@@ -67,17 +67,10 @@ def epsilon(events: Sequence[Event], delta: float, adjacency: Adjacency) -> Epsi
         reason = "" if math.isfinite(pure) else "Gaussian-like noise has no epsilon at delta zero"
         return Epsilon(pure, 0.0, "pure composition", assumes, reason)
     value, name = _tightest(counts, delta, adjacency)
-    return (
-        Epsilon(pure, delta, "pure composition", assumes)
-        if pure < value
-        else Epsilon(
-            value,
-            delta,
-            name,
-            assumes,
-            "" if math.isfinite(value) else "the loss is unbounded with more than delta",
-        )
-    )
+    if pure < value:
+        return Epsilon(pure, delta, "pure composition", assumes)
+    reason = "" if math.isfinite(value) else f"the loss is unbounded with a probability above {delta}"
+    return Epsilon(value, delta, name, assumes, reason)
 
 
 def _tightest(counts: Counts, delta: float, adjacency: Adjacency) -> tuple[float, str]:
@@ -92,18 +85,16 @@ def _tightest(counts: Counts, delta: float, adjacency: Adjacency) -> tuple[float
     if len(exact) == len(counts):
         return losses.epsilon(counts, delta, adjacency), "privacy loss distribution"
     rest = {event: times for event, times in counts.items() if event not in exact}
+    if not exact:
+        return renyi.epsilon(counts, delta, adjacency), "Rényi"
     try:
         together = renyi.epsilon(counts, delta, adjacency)
     except UnsupportedEvent:
-        together = math.inf
-        if not exact:
-            raise
-    if not exact:
-        return together, "Rényi"
+        together = math.inf  # what has no curve still has its loss distribution, below
     apart = losses.epsilon(exact, delta / 2, adjacency) + renyi.epsilon(rest, delta / 2, adjacency)
-    return (
-        (together, "Rényi") if together <= apart else (apart, "half of delta each: loss distribution, Rényi")
-    )
+    if together <= apart:
+        return together, "Rényi"
+    return apart, "half of delta each: privacy loss distribution, Rényi"
 
 
 def epsilon_of_claims(claims: Sequence[Claim], observer: Observer, delta: float) -> Epsilon:

@@ -63,13 +63,13 @@ def split_noise(noise: float, bit_std: float) -> NoiseSplit:
         1.061
         >>> split_noise(1.0, bit_std=0.5)
         Traceback (most recent call last):
-        tacit.errors.TacitError: noise of 0.5 on the bits alone costs more than noise of 1.0 in all; raise it above 0.5
+        tacit.errors.TacitError: noise of 0.5 on the bits costs more than 1.0 in all; raise it above 0.5
     """
     if not noise > 0 or not bit_std > 0:
         raise TacitError(f"noise of {noise} and {bit_std} on the bits", "give both above zero")
     if 2 * bit_std <= noise:
         raise TacitError(
-            f"noise of {bit_std} on the bits alone costs more than noise of {noise} in all",
+            f"noise of {bit_std} on the bits costs more than {noise} in all",
             f"raise it above {noise / 2}",
         )
     return NoiseSplit((noise**-2 - (2 * bit_std) ** -2) ** -0.5, bit_std)

@@ -144,7 +144,7 @@ def check_adjacency(counts: Counts, adjacency: Adjacency) -> None:
             and adjacency is Adjacency.ADD_REMOVE
         ):
             raise UnsupportedEvent(
-                "a cohort of fixed size has no add-remove analysis: someone else takes a removed user's place",
+                "a cohort of fixed size has no add-remove analysis: someone takes a removed user's place",
                 "account it under replace-one, or sample with poisson",
             )
 

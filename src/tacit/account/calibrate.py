@@ -152,7 +152,9 @@ def rounds_within(
     spent: Sequence[Event] = (),
     limit: int = 1_000_000,
 ) -> int:
-    """How many more rounds like ``event`` stay within ``epsilon`` after what was ``spent``; at most ``limit``.
+    """How many more rounds like ``event`` stay within ``epsilon`` after what was ``spent``.
+
+    At most ``limit``; where a grid is involved, a thousandth less rather than one too many.
 
     Example:
         >>> run = Schedule(users=4832, cohort=200, rounds=1, delta=1e-6)

@@ -56,13 +56,9 @@ def pmf(mu: float, rate: float, step: float) -> Any:
     from dp_accounting.pld import pld_pmf
 
     far = mu * mu / 2 + TAIL * mu
-    top = (
-        far + math.log(rate - rate * math.exp(-far) + math.exp(-far))
-        if far > 30
-        else math.log1p(rate * math.expm1(far))
-    )
+    top = math.log(rate) + far if far > 600 else math.log1p(rate * math.expm1(far))
     last = max(1, math.ceil(top / step))
-    deltas = profile(np.arange(-last, last + 1) * step, mu, rate)
+    deltas = profile(np.arange(-last, last + 1, dtype=np.float64) * step, mu, rate)
     return pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(step, -last, last, deltas)
 
 

@@ -64,7 +64,8 @@ def pmf_of_atoms(
     size = int(cells.max()) - lowest + 2
     probabilities = np.bincount(cells - lowest, masses - upper, size)
     probabilities += np.bincount(cells - lowest + 1, upper, size)
-    return pld_pmf.DensePLDPmf(step, lowest, probabilities, max(0.0, 1.0 - float(masses.sum())), True)
+    beyond = max(0.0, 1.0 - float(masses.sum()))
+    return pld_pmf.DensePLDPmf(step, lowest, probabilities, beyond, pessimistic_estimate=True)
 
 
 def _pure(epsilon: float, step: float) -> Loss:

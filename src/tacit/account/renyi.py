@@ -35,7 +35,7 @@ ORDERS: Reals = np.array(
 
 
 def to_epsilon(curve: Reals, delta: float) -> float:
-    """The best epsilon a curve gives at ``delta`` (Canonne, Kamath and Steinke 2020, Proposition 12).
+    """The best epsilon a curve gives at ``delta`` (Canonne, Kamath and Steinke 2020).
 
     Example:
         >>> round(to_epsilon(ORDERS / 8, 1e-6), 2)  # Gaussian noise of two clip norms, one release
@@ -67,13 +67,13 @@ def pure(epsilon: float) -> Reals:
 
 
 def skellam(variance: float, distance: float, distance_l1: float) -> Reals:
-    """Skellam noise on integer sums whose neighbours lie this far apart (Agarwal et al. 2021, Theorem 3.5)."""
+    """Skellam noise on integer sums whose neighbours lie this far apart (Agarwal et al. 2021)."""
     small = ((2 * ORDERS - 1) * distance**2 + 6 * distance_l1) / (4 * variance**2)
     return ORDERS * distance**2 / (2 * variance) + np.minimum(small, 3 * distance_l1 / (2 * variance))
 
 
 def discrete_gaussian(event: DiscreteGaussian, distance: float) -> Reals:
-    """A sum of discrete Gaussian shares, nearly a Gaussian itself (Kairouz, Liu and Steinke 2021, Theorem 1)."""
+    """A sum of discrete Gaussian shares, nearly one itself (Kairouz, Liu and Steinke 2021)."""
     share = event.share_std**2
     if share < 0.25:
         raise UnsupportedEvent(

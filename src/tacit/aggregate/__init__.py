@@ -1,1 +1,1 @@
-
+"""From deliveries to one total."""

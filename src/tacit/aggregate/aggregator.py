@@ -4,8 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from tacit.transport.transport import Delivers
-from tacit.types import Array, Arrays, RoundFacts
+from tacit.types import Array, Arrays, Delivers, RoundFacts
 
 
 class Aggregator(ABC):

@@ -9,8 +9,7 @@ import numpy as np
 from tacit.aggregate.aggregator import Aggregator
 from tacit.kernels.rows import add_rows, add_rows_grid, add_values, add_values_grid, finish
 from tacit.kernels.vectors import padded
-from tacit.transport.transport import Delivers
-from tacit.types import Array, Arrays, Floats, Long, RankOne, RoundFacts, Rows
+from tacit.types import Array, Arrays, Delivers, Floats, Long, RankOne, RoundFacts, Rows
 
 
 @dataclass
@@ -38,7 +37,9 @@ class PerItemMean(Aggregator):
     def start(self, shared: Mapping[str, Array]) -> ItemTally:
         """Nothing summed yet."""
         table: Floats = shared[self.table]  # type: ignore[assignment]
-        return ItemTally(table, None, np.zeros(len(table), dtype=np.int64), np.zeros(len(table), dtype=np.int64))
+        return ItemTally(
+            table, None, np.zeros(len(table), dtype=np.int64), np.zeros(len(table), dtype=np.int64)
+        )
 
     def add(self, tally: ItemTally, arrays: Arrays) -> None:
         """Add some clients' rows, in the order in which they are given."""
@@ -47,7 +48,9 @@ class PerItemMean(Aggregator):
         known = rows.values if isinstance(rows.values, RankOne) else None
         whole = known.grid > 0 if known else np.issubdtype(rows.values.dtype, np.integer)  # type: ignore[union-attr]
         if tally.total is None:
-            tally.total = np.zeros(tally.table.shape, dtype=np.int64) if whole else padded(np.zeros_like(tally.table))
+            tally.total = (
+                np.zeros(tally.table.shape, dtype=np.int64) if whole else padded(np.zeros_like(tally.table))
+            )
         if known and whole:
             add_rows_grid(tally.total, tally.counts, rows, bits=known.grid)  # type: ignore[arg-type]
         elif known:

@@ -21,7 +21,7 @@ def bench(
     as_json: options.Json = False,  # noqa: FBT002 - a flag
 ) -> None:
     """Measure variants of the same work in one process and print their ratios."""
-    import tacit.bench  # noqa: PLC0415 - benchmarks load on first use
+    import tacit.bench  # benchmarks load on first use
 
     known = [found.name.replace("_", "-") for found in pkgutil.iter_modules(tacit.bench.__path__)]
     if not name:
@@ -33,9 +33,16 @@ def bench(
     if as_json:
         typer.echo(json.dumps(found))
         return
-    from tacit.report.tables import print_rows  # noqa: PLC0415
+    from tacit.report.tables import print_rows
 
-    print_rows(name, ("variant", "milliseconds"), [(k, f"{1e3 * v:.2f}") for k, v in found["seconds"].items()], right=(1,))
-    print_rows("ratios", ("against", "ratio"), [(k, f"{v:.2f}") for k, v in found["ratios"].items()], right=(1,))
+    print_rows(
+        name,
+        ("variant", "milliseconds"),
+        [(k, f"{1e3 * v:.2f}") for k, v in found["seconds"].items()],
+        right=(1,),
+    )
+    print_rows(
+        "ratios", ("against", "ratio"), [(k, f"{v:.2f}") for k, v in found["ratios"].items()], right=(1,)
+    )
     for note in found.get("notes", ()):
         typer.echo(f"note: {note}")

@@ -18,28 +18,38 @@ def add_to(app: typer.Typer) -> None:
 
 def budget(
     users: Annotated[int, typer.Option(help="How many people there are.")],
-    cohort: Annotated[int, typer.Option(help="How many take part in a round (on average, with Poisson sampling).")],
+    cohort: Annotated[
+        int, typer.Option(help="How many take part in a round (on average, with Poisson sampling).")
+    ],
     rounds: Annotated[int, typer.Option(help="How many rounds.")],
     delta: Annotated[float, typer.Option(help="The probability that ε may fail.")] = 1e-6,
-    sampler: Annotated[str, typer.Option(help="poisson, fixed, or none (everybody's turn is known).")] = "poisson",
+    sampler: Annotated[
+        str, typer.Option(help="poisson, fixed, or none (everybody's turn is known).")
+    ] = "poisson",
     adjacency: Annotated[str, typer.Option(help="add-remove or replace-one.")] = "add-remove",
-    noise: Annotated[float, typer.Option(help="Standard deviation on the sum, divided by the clip norm.")] = 0.0,
+    noise: Annotated[
+        float, typer.Option(help="Standard deviation on the sum, divided by the clip norm.")
+    ] = 0.0,
     epsilon: Annotated[float, typer.Option(help="The target ε.")] = 0.0,
     as_json: options.Json = False,  # noqa: FBT002 - a flag
 ) -> None:
     """Plan user-level privacy of clipped sums with Gaussian noise."""
     if bool(noise) == bool(epsilon):
-        raise TacitError("one of two is wanted", "give --noise Z to learn ε, or --epsilon E to learn the noise")
-    from tacit.account.calibrate import budget as planned  # noqa: PLC0415 - accounting loads on first use
+        raise TacitError(
+            "one of two is wanted", "give --noise Z to learn ε, or --epsilon E to learn the noise"
+        )
+    from tacit.account.calibrate import budget as planned  # accounting loads on first use
 
     given: dict[str, Any] = {"noise": noise or None, "epsilon": epsilon or None}
     found = planned(users, cohort, rounds, delta, sampler, adjacency, **given)
     if as_json:
         typer.echo(json.dumps(found))
         return
-    from tacit.report.tables import print_rows  # noqa: PLC0415
+    from tacit.report.tables import print_rows
 
-    shown = [(name, f"{value:.6g}" if isinstance(value, float) else _words(value)) for name, value in found.items()]
+    shown = [
+        (name, f"{value:.6g}" if isinstance(value, float) else _words(value)) for name, value in found.items()
+    ]
     print_rows(f"{cohort} of {users} people, {rounds} rounds", ("", ""), shown)
 
 

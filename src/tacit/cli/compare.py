@@ -30,7 +30,9 @@ def compare(
     protect: options.Protect = None,
     transport: options.Transport = "",
     metrics: options.Metrics = "",
-    out: Annotated[Path | None, typer.Option(help="Where the run folders go; a table cut short goes on there.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Where the run folders go; a table cut short goes on there.")
+    ] = None,
     only: Annotated[bool, typer.Option("--only", help="No twins and baselines beside.")] = False,  # noqa: FBT002
     data_dir: options.DataDir = None,
     threads: options.Threads = 1,
@@ -38,7 +40,7 @@ def compare(
     quiet: options.Quiet = False,  # noqa: FBT002 - a flag
 ) -> int:
     """Run several methods on the same data, splits and seeds, and print one table."""
-    from tacit.config.comparison import compared, contestants  # noqa: PLC0415 - heavy rooms load on first use
+    from tacit.config.comparison import compared, contestants  # heavy rooms load on first use
 
     if len(set(methods)) < len(methods):
         raise TacitError("a method is named twice", "name each once")
@@ -67,7 +69,11 @@ def compare(
 
 def show(table: dict[str, Any]) -> None:
     """Print the table."""
-    from tacit.report.tables import compared_rows, print_rows  # noqa: PLC0415
+    from tacit.report.tables import compared_rows, print_rows
 
     columns, rows = compared_rows(table)
-    print_rows(f"{table['seeds']} seed(s); p: paired on {table['primary']} against {table['reference']}, Holm", columns, rows)
+    print_rows(
+        f"{table['seeds']} seed(s); p: paired on {table['primary']} against {table['reference']}, Holm",
+        columns,
+        rows,
+    )

@@ -1,7 +1,6 @@
 """``tacit data``: what there is, what it looks like, how to get it."""
 
 import json
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -23,13 +22,13 @@ def listed(context: typer.Context, data_dir: options.DataDir = None, as_json: op
     """List the data sets, one line each."""
     if context.invoked_subcommand is not None:
         return
-    from tacit.data import known  # noqa: PLC0415
+    from tacit.data import known
 
     sets = known(data_dir)
     if as_json:
         typer.echo(json.dumps([entry._asdict() for entry in sets]))
         return
-    from tacit.report.tables import print_rows  # noqa: PLC0415
+    from tacit.report.tables import print_rows
 
     rows = [(entry.name, "here" if entry.available else "not here", entry.line) for entry in sets]
     print_rows("data sets", ("name", "", "what it is"), rows)
@@ -41,7 +40,7 @@ def fetched(
     quiet: options.Quiet = False,  # noqa: FBT002 - a flag
 ) -> None:
     """Download a data set from its publisher, checked and resumable."""
-    from tacit.data import get  # noqa: PLC0415
+    from tacit.data import get
 
     with Watching(quiet=quiet) as watching:
         watching.stage("fetching", 1)
@@ -55,13 +54,13 @@ def described(
     as_json: options.Json = False,  # noqa: FBT002 - a flag
 ) -> None:
     """Describe a data set: size, ratings, activity, popularity, features."""
-    from tacit.data import describe, load  # noqa: PLC0415
+    from tacit.data import describe, load
 
     facts = describe(load(data, data_dir))
     if as_json:
         typer.echo(json.dumps(facts))
         return
-    from tacit.report.tables import print_rows  # noqa: PLC0415
+    from tacit.report.tables import print_rows
 
     print_rows(data, ("", ""), [(name, _shown(value)) for name, value in facts.items()])
 

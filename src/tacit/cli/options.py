@@ -14,7 +14,9 @@ DataDir = Annotated[Path | None, typer.Option(help="Where data sets lie (else $T
 SplitName = Annotated[str, typer.Option("--split", help="How to split; the method's usual way by default.")]
 Rounds = Annotated[int, typer.Option(help="Rounds of training; the method's own number by default.")]
 Seed = Annotated[int, typer.Option(help="Equal seeds give equal numbers.")]
-Sets = Annotated[list[str] | None, typer.Option("--set", help="A setting of the method: key=value. Repeatable.")]
+Sets = Annotated[
+    list[str] | None, typer.Option("--set", help="A setting of the method: key=value. Repeatable.")
+]
 Protect = Annotated[list[str] | None, typer.Option(help="A protection to add: name:value. Repeatable.")]
 Transport = Annotated[str, typer.Option(help="How messages travel.")]
 Metrics = Annotated[str, typer.Option(help="Metrics, separated by commas: rmse,hr@10,hr@10[99].")]

@@ -35,7 +35,9 @@ class Watching(Listener):
         self._bar.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
         self._bar.stop()
 
     def stage(self, name: str, total: int) -> None:

@@ -18,15 +18,19 @@ def add_to(app: typer.Typer) -> None:
 def recommend(
     run: Annotated[Path, typer.Argument(help="The folder of a finished run.")],
     user: Annotated[str, typer.Option(help="The raw id of somebody in the data.")] = "",
-    history: Annotated[Path | None, typer.Option(help="A newcomer's history: CSV, Parquet or .inter.")] = None,
+    history: Annotated[
+        Path | None, typer.Option(help="A newcomer's history: CSV, Parquet or .inter.")
+    ] = None,
     k: Annotated[int, typer.Option(help="How many items.", min=1)] = 10,
     data_dir: options.DataDir = None,
     as_json: options.Json = False,  # noqa: FBT002 - a flag
 ) -> None:
     """Recommend items by raw id, leaving out what the person has seen."""
     if bool(user) == (history is not None):
-        raise TacitError("say for whom", "give --user ID for somebody in the data, or --history FILE for a newcomer")
-    from tacit.config.serving import opened  # noqa: PLC0415 - heavy rooms load on first use
+        raise TacitError(
+            "say for whom", "give --user ID for somebody in the data, or --history FILE for a newcomer"
+        )
+    from tacit.config.serving import opened  # heavy rooms load on first use
 
     served = opened(run, data_dir)
     top = served.for_user(user, k) if history is None else served.for_history(history, k)
@@ -34,7 +38,7 @@ def recommend(
         items = [{"item": row.item, "score": row.score, "title": row.title} for row in top]
         typer.echo(json.dumps({"run": str(run), "user": user or None, "items": items}))
         return
-    from tacit.report.tables import print_rows  # noqa: PLC0415
+    from tacit.report.tables import print_rows
 
     rows = [(str(place), str(row.item), f"{row.score:.3f}", row.title) for place, row in enumerate(top, 1)]
     print_rows(f"for {user or history}", ("", "item", "score", "title"), rows, right=(0, 2))

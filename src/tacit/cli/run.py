@@ -55,7 +55,7 @@ def run(
         raise TacitError("--resume continues a run as it was configured", "give --resume FOLDER alone")
     if resume is None and not method:
         raise TacitError("no method given", "write tacit run fedrec++, or see `tacit methods`")
-    from tacit.config.session import continued, started  # noqa: PLC0415 - heavy rooms load on first use
+    from tacit.config.session import continued, started  # heavy rooms load on first use
 
     with Watching(quiet=quiet or as_json) as watching, watching.stops_softly():
         began = time.perf_counter()
@@ -65,7 +65,9 @@ def run(
             session = started(options.experiment(method, given), out, data_dir, threads)
         result = session.finished(watching, loaded=time.perf_counter() - began)
     if result is None:
-        sys.stderr.write(f"tacit: stopped and saved; continue with: tacit run --resume {session.folder.path}\n")
+        sys.stderr.write(
+            f"tacit: stopped and saved; continue with: tacit run --resume {session.folder.path}\n"
+        )
         return 130
     show(result, as_json=as_json)
     return 0
@@ -76,20 +78,20 @@ def show(result: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(result))
         return
-    from tacit.report.tables import print_result  # noqa: PLC0415
+    from tacit.report.tables import print_result
 
     print_result(result)
 
 
 def methods(as_json: options.Json = False) -> None:  # noqa: FBT002 - a flag
     """List the methods and baselines, one line each."""
-    from tacit.config import catalogue  # noqa: PLC0415
+    from tacit.config import catalogue
 
     federated = {name: catalogue.summary(maker) for name, maker in catalogue.methods().items()}
     baselines = {name: baseline.summary for name, baseline in catalogue.baselines().items()}
     if as_json:
         typer.echo(json.dumps({"federated": federated, "baselines": baselines}))
         return
-    from tacit.report.tables import print_methods  # noqa: PLC0415
+    from tacit.report.tables import print_methods
 
     print_methods(federated, baselines)

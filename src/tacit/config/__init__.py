@@ -1,1 +1,1 @@
-
+"""Experiments: typed, resolved, written out."""

@@ -73,7 +73,9 @@ def resolved_settings(name: str, given: Mapping[str, Any], data: str) -> dict[st
     if "preset" in given:
         known = presets(name) if name in methods() else {}
         if given["preset"] not in known:
-            raise TacitError(f"{name} has no preset {given['preset']!r}", nearest(str(given["preset"]), known) or "none")
+            raise TacitError(
+                f"{name} has no preset {given['preset']!r}", nearest(str(given["preset"]), known) or "none"
+            )
         chosen = known[given["preset"]](data, parsed)
     defaults = {key: setting.default for key, setting in settings_of(maker).items()}
     return {**defaults, **{key: value for key, value in chosen.items() if key in defaults}, **parsed}
@@ -101,7 +103,9 @@ def _stage(spec: str, room: ModuleType, table: str, kind: str) -> Any:
     settings = settings_of(known[name])
     if len(arguments) > len(settings):
         raise TacitError(f"{kind} {spec!r} has too many parts", f"give {':'.join([name, *settings])}")
-    values = {key: setting.parsed(text) for (key, setting), text in zip(settings.items(), arguments, strict=False)}
+    values = {
+        key: setting.parsed(text) for (key, setting), text in zip(settings.items(), arguments, strict=False)
+    }
     return known[name](**values)
 
 

@@ -44,7 +44,9 @@ def contestants(names: Sequence[str], base: Experiment, *, beside: bool) -> list
     rates = any(_predicts_ratings(one) for one in asked)
     usual = BESIDE_RATINGS if rates else BESIDE_RANKING
     plain = replace(base, settings={}, protect=(), transport="", rounds=0)
-    others = [Contestant(name, replace(plain, method=name), asked_for=False) for name in usual if name not in names]
+    others = [
+        Contestant(name, replace(plain, method=name), asked_for=False) for name in usual if name not in names
+    ]
     labels: set[str] = set()
     return [one for one in (*asked, *twins, *others) if not (one.label in labels or labels.add(one.label))]
 
@@ -53,7 +55,9 @@ def _contestant(name: str, base: Experiment) -> Contestant:
     method, *own = name.split(":")
     known = {**catalogue.methods(), **{key: value.fit for key, value in catalogue.baselines().items()}}
     if method not in known:
-        return Contestant(name, replace(base, method=method))  # refused, with the nearest name, when it is resolved
+        return Contestant(
+            name, replace(base, method=method)
+        )  # refused, with the nearest name, when it is resolved
     takes = {*settings_of(known[method]), "preset"}
     settings = {key: value for key, value in base.settings.items() if key in takes}
     for part in own:
@@ -82,7 +86,12 @@ def _twin(one: Contestant) -> Contestant:
 
 
 def compared(
-    entries: Sequence[Contestant], seeds: int, out: Path, data_dir: Path | None, threads: int, listener: Listener
+    entries: Sequence[Contestant],
+    seeds: int,
+    out: Path,
+    data_dir: Path | None,
+    threads: int,
+    listener: Listener,
 ) -> dict[str, Any]:
     """Run every contestant with every seed; finished runs in ``out`` are not run again."""
     results: dict[str, list[dict[str, Any]]] = {}
@@ -100,14 +109,19 @@ def compared(
 
 
 def _result(
-    entry: Contestant, experiment: Experiment, out: Path, data_dir: Path | None, threads: int, listener: Listener
+    entry: Contestant,
+    experiment: Experiment,
+    out: Path,
+    data_dir: Path | None,
+    threads: int,
+    listener: Listener,
 ) -> dict[str, Any] | None:
     safe = "".join(letter if letter.isalnum() or letter in "+-._" else "-" for letter in entry.label)
     path = out / f"{safe}-seed{experiment.seed}"
     if (path / "result.json").exists():
         return RunFolder.opened(path).result()
     if path.exists():
-        from tacit.config.session import continued  # noqa: PLC0415 - only for an interrupted table
+        from tacit.config.session import continued  # only for an interrupted table
 
         return continued(path, data_dir, threads).finished(listener, 0.0)
     return started(experiment, path, data_dir, threads).finished(listener, 0.0)
@@ -141,7 +155,7 @@ def _significance(
 
 def _per_user(results: Mapping[str, Sequence[Mapping[str, Any]]], primary: str) -> dict[str, Any]:
     """Each user's mean over the seeds that evaluated them; only users whom every method was judged on."""
-    from tacit.runtime.checkpoint import load  # noqa: PLC0415
+    from tacit.runtime.checkpoint import load
 
     tables: dict[str, dict[int, list[float]]] = {}
     for label, runs in results.items():
@@ -150,14 +164,18 @@ def _per_user(results: Mapping[str, Sequence[Mapping[str, Any]]], primary: str) 
             if f"{primary}/users" not in arrays:
                 return {}
             table = tables.setdefault(label, {})
-            pairs = zip(arrays[f"{primary}/users"].tolist(), arrays[f"{primary}/values"].tolist(), strict=True)
+            pairs = zip(
+                arrays[f"{primary}/users"].tolist(), arrays[f"{primary}/values"].tolist(), strict=True
+            )
             for user, value in pairs:
                 table.setdefault(user, []).append(value)
     common = sorted(set.intersection(*(set(table) for table in tables.values())))
     return {label: np.array([np.mean(table[user]) for user in common]) for label, table in tables.items()}
 
 
-def _row(entry: Contestant, runs: Sequence[Mapping[str, Any]], chances: Mapping[str, float]) -> dict[str, Any]:
+def _row(
+    entry: Contestant, runs: Sequence[Mapping[str, Any]], chances: Mapping[str, float]
+) -> dict[str, Any]:
     names = runs[0]["metrics"]
     values = {name: [run["metrics"][name] for run in runs] for name in names}
     last = runs[-1]

@@ -56,7 +56,9 @@ class Experiment:
         try:
             values = tomllib.loads(path.read_text(encoding="utf-8"))
         except OSError as error:
-            raise TacitError(f"{path} cannot be read ({error.strerror})", "give an experiment file in TOML") from error
+            raise TacitError(
+                f"{path} cannot be read ({error.strerror})", "give an experiment file in TOML"
+            ) from error
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise TacitError(f"{path} is not TOML: {error}", "give an experiment file in TOML") from error
         values.pop("layout", None)
@@ -88,17 +90,21 @@ def _refuse_wrong_kind(key: str, value: Any) -> None:
 
 def resolved(experiment: Experiment, data_dir: Path | None = None) -> tuple[Experiment, Plan]:
     """Fill in every default, load and split the data, build the method: nothing is written yet."""
-    from tacit.data import load  # noqa: PLC0415 - readers load on first use
-    from tacit.split import split  # noqa: PLC0415
+    from tacit.data import load  # readers load on first use
+    from tacit.split import split
 
     name = experiment.method
     if name not in catalogue.methods() and name not in catalogue.baselines():
-        raise TacitError(f"no method is called {name!r}", nearest(name, [*catalogue.methods(), *catalogue.baselines()]))
+        raise TacitError(
+            f"no method is called {name!r}", nearest(name, [*catalogue.methods(), *catalogue.baselines()])
+        )
     settings = catalogue.resolved_settings(name, experiment.settings, experiment.data)
     if experiment.rounds < 0 or experiment.evaluate_every < 0:
         raise TacitError("a negative number of rounds", "give --rounds 1 or more")
     if experiment.rounds and name in catalogue.methods():
-        settings["rounds"] = known_setting(catalogue.methods()[name], "rounds", name).checked(experiment.rounds)
+        settings["rounds"] = known_setting(catalogue.methods()[name], "rounds", name).checked(
+            experiment.rounds
+        )
     method = _method(experiment, settings)
     dataset = load(experiment.data, data_dir)
     ratings = dataset.scale is not None and method.predicts_ratings
@@ -126,7 +132,9 @@ def _usual(dataset: Dataset) -> str:
 def _method(experiment: Experiment, settings: Mapping[str, Any]) -> Method | Fitting:
     if experiment.method in catalogue.baselines():
         if experiment.protect or experiment.transport:
-            raise TacitError(f"{experiment.method} sees all data in one place", "leave --protect and --transport out")
+            raise TacitError(
+                f"{experiment.method} sees all data in one place", "leave --protect and --transport out"
+            )
         return Fitting(catalogue.baselines()[experiment.method], settings)
     method = catalogue.built(experiment.method, settings)
     for spec in experiment.protect:
@@ -140,5 +148,8 @@ def _method(experiment: Experiment, settings: Mapping[str, Any]) -> Method | Fit
 def with_protection(method: Method, spec: str) -> Method:
     """The same method with one more protection at the end of every exchange's chain."""
     stage = catalogue.protection(spec)
-    chained = (replace(e, protections=replace(e.protections, stages=(*e.protections.stages, stage))) for e in method.exchanges)
+    chained = (
+        replace(e, protections=replace(e.protections, stages=(*e.protections.stages, stage)))
+        for e in method.exchanges
+    )
     return replace(method, exchanges=tuple(chained))

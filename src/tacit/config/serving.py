@@ -42,14 +42,18 @@ class Served:
         user = self.plan.dataset.user_ids.position(raw)
         seen = self.known.cohort(np.array([user], dtype=np.int32)).items
         if not len(seen):
-            raise TacitError(f"user {raw!r} has no history in this run's training part", "give --history FILE")
+            raise TacitError(
+                f"user {raw!r} has no history in this run's training part", "give --history FILE"
+            )
         return self._top(self.model.scorer(self.shared, self.private), user, seen, k)
 
     def for_history(self, file: Path, k: int) -> list[Recommended]:
         """The top of the list for a newcomer, whose vector is computed here from the file alone."""
         cohort, unknown = self._newcomer(file)
         if not len(cohort.items):
-            raise TacitError(f"{file}: none of its {unknown} items is in the catalogue", "use the data set's item ids")
+            raise TacitError(
+                f"{file}: none of its {unknown} items is in the catalogue", "use the data set's item ids"
+            )
         private = self.model.folded_in(self.shared, cohort)
         return self._top(self.model.scorer(self.shared, private), 0, cohort.items, k)
 
@@ -70,7 +74,9 @@ class Served:
     def _refuse_off_scale(self, file: Path, values: Any) -> None:
         scale = self.plan.dataset.scale
         if scale and len(values) and not (values.min() >= scale.low and values.max() <= scale.high):
-            raise TacitError(f"{file} holds ratings outside {scale.low:g} to {scale.high:g}", "use the data set's scale")
+            raise TacitError(
+                f"{file} holds ratings outside {scale.low:g} to {scale.high:g}", "use the data set's scale"
+            )
 
     def _top(self, scorer: Scorer, user: int, seen: Index, k: int) -> list[Recommended]:
         scores = np.array(scorer.scores(np.array([user], dtype=np.int32))[0], dtype=np.float64)
@@ -79,7 +85,9 @@ class Served:
         titles = self.plan.dataset.item_features.texts.get("title")
         names = [str(titles[item]) if titles is not None else "" for item in best]
         raws = [self.plan.dataset.item_ids.raw(int(item)) for item in best]
-        return [Recommended(raw, float(scores[at]), name) for raw, at, name in zip(raws, best, names, strict=True)]
+        return [
+            Recommended(raw, float(scores[at]), name) for raw, at, name in zip(raws, best, names, strict=True)
+        ]
 
 
 def opened(path: Path, data_dir: Path | None) -> Served:
@@ -87,7 +95,9 @@ def opened(path: Path, data_dir: Path | None) -> Served:
     folder = RunFolder.opened(path)
     _, plan = resolved(Experiment.from_mapping(folder.config()), data_dir)
     if not isinstance(plan.method, Method):
-        raise TacitError(f"{plan.name} is a baseline: its run keeps no model", "recommend from a federated method's run")
+        raise TacitError(
+            f"{plan.name} is a baseline: its run keeps no model", "recommend from a federated method's run"
+        )
     shared, private = folder.model()
     return Served(plan, plan.method.model, shared, private, federation_of(plan.dataset, _histories(plan)))
 
@@ -95,5 +105,7 @@ def opened(path: Path, data_dir: Path | None) -> Served:
 def _histories(plan: Plan) -> Interactions:
     """What people have seen: their training part, and for people new to the run what they showed."""
     parts = [plan.split.train, *([plan.split.support] if plan.split.support is not None else [])]
-    users, items, values = (np.concatenate([getattr(part, name) for part in parts]) for name in ("users", "items", "values"))
+    users, items, values = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in ("users", "items", "values")
+    )
     return ordered(Interactions(users, items, values))

@@ -7,7 +7,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-
 from tacit.config.experiment import Experiment, resolved
 from tacit.errors import TacitError
 from tacit.runtime.folder import RunFolder
@@ -43,7 +42,7 @@ class Session:
             "run": str(self.folder.path),
         }
         self.folder.write_result(result)
-        from tacit.report.page import write_report  # noqa: PLC0415 - plotting loads on first use
+        from tacit.report.page import write_report  # plotting loads on first use
 
         write_report(self.folder.path)
         return result
@@ -84,4 +83,6 @@ def _refuse_full_disk(path: Path) -> None:
     nearest = next(parent for parent in (path.absolute(), *path.absolute().parents) if parent.exists())
     free = shutil.disk_usage(nearest).free
     if free < ROOM_NEEDED:
-        raise TacitError(f"only {free >> 20} MiB free where {path} would be written", "free some space, or give --out")
+        raise TacitError(
+            f"only {free >> 20} MiB free where {path} would be written", "free some space, or give --out"
+        )

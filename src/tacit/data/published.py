@@ -29,7 +29,7 @@ def fingerprint(dataset: Dataset) -> int:
     """A 64-bit sum over the rows' raw ids, value and time (integer ids only).
 
     Example:
-        >>> from tacit.data import load
+        >>> from tacit.data.load import load
         >>> tiny = load("demo:users=20,items=30,mean=10")
         >>> fingerprint(tiny) == fingerprint(tiny.keeping(tiny.interactions.take(np.arange(1))))
         False

@@ -67,20 +67,17 @@ class Lists:
 class HeldOut:
     """Users who have something held out, with what each has seen.
 
-    ``positives`` and ``seen`` have one list per entry of ``users``. ``repeated`` counts test pairs left
+    ``positives``, ``seen`` (training and support) and ``met`` (these and the whole test part) have one list
+    per entry of ``users``. ``repeated`` counts test pairs left
     out because the user had met the item before: what is known already is not a recommendation.
     """
 
     users: Index
     positives: Lists
     seen: Lists
+    met: Lists
     catalogue: int
     repeated: int
-
-    @property
-    def lists(self) -> tuple[Long, Index, Long, Index]:
-        """Offsets and items of what was seen, then of what is held out."""
-        return self.seen.offsets, self.seen.items, self.positives.offsets, self.positives.items
 
     def keeping(self, chosen: NDArray[np.bool_]) -> "HeldOut":
         """Only the chosen users."""
@@ -89,17 +86,20 @@ class HeldOut:
             users=self.users[chosen],
             positives=self.positives.keeping(chosen),
             seen=self.seen.keeping(chosen),
+            met=self.met.keeping(chosen),
         )
 
 
-def held_out(split: SplitLike, catalogue: int) -> HeldOut:
+def held_out(split: SplitLike, catalogue: int, *, relevant_from: float | None = None) -> HeldOut:
     """What to rank for whom: test items against everything the user met in training or support.
 
-    Every test interaction counts as a positive, whatever its rating. Users without one are left out.
+    Every test interaction counts as a positive, whatever its rating, unless ``relevant_from`` says
+    otherwise. Users without a positive are left out.
 
     Args:
         split: Train, test and maybe support interactions.
         catalogue: How many items there are.
+        relevant_from: Test items rated lower are no positives; they stay candidates like any unseen item.
 
     Returns:
         The users with at least one new test item, in rising order.
@@ -120,15 +120,16 @@ def held_out(split: SplitLike, catalogue: int) -> HeldOut:
     seen = _pairs(known, catalogue)
     asked = _pairs([split.test], catalogue)
     fresh = asked[~_among(asked, seen)]
-    users, first = np.unique(fresh // catalogue, return_index=True)
-    starts = np.searchsorted(seen, users * catalogue)
-    stops = np.searchsorted(seen, (users + 1) * catalogue)
-    offsets = np.concatenate([[0], np.cumsum(stops - starts)])
-    rows = np.repeat(starts - offsets[:-1], stops - starts) + np.arange(offsets[-1])
+    relevant = fresh
+    if relevant_from is not None:
+        liked = _pairs([split.test.take(split.test.values >= relevant_from)], catalogue)
+        relevant = fresh[_among(fresh, liked)]
+    users = np.unique(relevant // catalogue)
     return HeldOut(
         users=users.astype(np.int32),
-        positives=Lists(np.append(first, len(fresh)).astype(np.int64), (fresh % catalogue).astype(np.int32)),
-        seen=Lists(offsets.astype(np.int64), (seen[rows] % catalogue).astype(np.int32)),
+        positives=_lists_of(users, relevant, catalogue),
+        seen=_lists_of(users, seen, catalogue),
+        met=_lists_of(users, np.sort(np.concatenate([seen, fresh])), catalogue),
         catalogue=catalogue,
         repeated=len(asked) - len(fresh),
     )
@@ -138,8 +139,8 @@ def one_each(held: HeldOut, generator: np.random.Generator) -> HeldOut:
     """The same users with a single positive each, drawn at random among theirs.
 
     Example:
-        >>> lists = Lists(np.array([0, 3]), np.array([1, 2, 5], "i4"))
-        >>> held = HeldOut(np.array([0], "i4"), lists, Lists(np.zeros(2, "i8"), lists.items[:0]), 6, 0)
+        >>> lists, user = Lists(np.array([0, 3]), np.array([1, 2, 5], "i4")), np.array([0], "i4")
+        >>> held = HeldOut(user, lists, Lists(np.zeros(2, "i8"), lists.items[:0]), lists, 6, 0)
         >>> len(one_each(held, np.random.default_rng(0)).positives[0])
         1
     """
@@ -152,6 +153,14 @@ def _pairs(parts: list[Interactions], catalogue: int) -> Long:
     """User and item as one number, rising and without repeats (np.unique takes five times as long)."""
     pairs = np.sort(np.concatenate([part.users.astype(np.int64) * catalogue + part.items for part in parts]))
     return pairs[np.append(True, pairs[1:] != pairs[:-1])] if len(pairs) else pairs
+
+
+def _lists_of(users: Long, pairs: Long, catalogue: int) -> Lists:
+    starts = np.searchsorted(pairs, users * catalogue)
+    stops = np.searchsorted(pairs, (users + 1) * catalogue)
+    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(stops - starts)])
+    rows = np.repeat(starts - offsets[:-1], stops - starts) + np.arange(offsets[-1])
+    return Lists(offsets, (pairs[rows] % catalogue).astype(np.int32))
 
 
 def _among(wanted: Long, rising: Long) -> NDArray[np.bool_]:

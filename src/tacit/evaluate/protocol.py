@@ -147,6 +147,7 @@ def evaluate(
     catalogue: int,
     scale: Scale | None = None,
     ties: Ties = "random",
+    relevant_from: float | None = None,
     audit: NullAudit | None = None,
 ) -> Evaluation:
     """Judge a model on a split.
@@ -159,6 +160,8 @@ def evaluate(
         catalogue: How many items the data set has.
         scale: The rating scale; needed for ``rmse`` and ``mae``.
         ties: How to settle equal scores.
+        relevant_from: In ranking, test items rated lower are no positives; by default all are, whatever their
+            rating.
         audit: The null-model audit of the training's negatives; a failed one stops the evaluation.
 
     Returns:
@@ -187,8 +190,12 @@ def evaluate(
     if of_order:
         if audit is not None:
             audit.require()
-        judged = _judge_order(scorer, held_out(split, catalogue), of_order, keys, ties)
-        parts.append(judged if audit is None else replace(judged, notes=(audit.summary, *judged.notes)))
+        about = [] if audit is None else [audit.summary]
+        if relevant_from is not None:
+            about.append(f"held-out items rated {relevant_from:g} or higher count as positives")
+        held = held_out(split, catalogue, relevant_from=relevant_from)
+        judged = _judge_order(scorer, held, of_order, keys, ties)
+        parts.append(replace(judged, notes=(*about, *judged.notes)))
     values = {text: value for part in parts for text, value in part.values.items()}
     return Evaluation(
         metrics={name.text: values[name.text].mean for name in names},

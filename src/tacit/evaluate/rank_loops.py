@@ -90,26 +90,24 @@ def _fill_top(row: Row, key: np.uint64, top: Index, scores: Row, places: Bits) -
 def rank_block(
     scores: NDArray[np.float32],
     first: int,
-    seen_offsets: Long,
-    seen: Index,
+    hidden_offsets: Long,
+    hidden: Index,
     offsets: Long,
     positives: Index,
     keys: Keyed,
-    alone: bool,  # noqa: FBT001 - Numba kernels take positions only
     ranks: NDArray[np.int32],
     top: NDArray[np.int32],
 ) -> None:
-    """Rank each positive of a block of users among all the items its user has not seen.
+    """Rank each positive of a block of users among all items that are not hidden for its user.
 
     Args:
         scores: The block, users x items.
         first: The position of the block's first user in the lists.
-        seen_offsets: Where each user's seen items start.
-        seen: Seen items, user after user.
+        hidden_offsets: Where each user's hidden items start.
+        hidden: Items that are no candidates; a hidden positive is ranked all the same, alone among the rest.
         offsets: Where each user's positives start.
         positives: Held-out items, user after user.
         keys: One key per user, for the shuffle that settles ties.
-        alone: Leave a user's other positives out of the ranking.
         ranks: Written: (settled at random, best case, worst case) x positives.
         top: Written: users x depth, the first items by score.
 
@@ -118,7 +116,7 @@ def rank_block(
         >>> scores, empty = np.array([[3, 1, 1, 5]], "f4"), np.zeros(0, "i4")
         >>> keys, top = np.zeros(1, "u8"), np.zeros((1, 1), "i4")
         >>> at, item = np.array([0, 1]), np.array([2], "i4")
-        >>> rank_block(scores, 0, none, empty, at, item, keys, False, ranks, top)
+        >>> rank_block(scores, 0, none, empty, at, item, keys, ranks, top)
         >>> ranks[1:, 0].tolist(), top.tolist()
         ([3, 4], [[3]])
     """
@@ -130,18 +128,17 @@ def rank_block(
         user = first + local
         row = scores[local].copy()
         mine = positives[offsets[user] : offsets[user + 1]]
-        row[seen[seen_offsets[user] : seen_offsets[user + 1]]] = _NOTHING
+        row[hidden[hidden_offsets[user] : hidden_offsets[user + 1]]] = _NOTHING
         if depth:
             _fill_top(row, keys[user], top[user], top_scores, top_places)
-        if alone:
-            row[mine] = _NOTHING
         relevant[mine] = True
         for slot in range(offsets[user], offsets[user + 1]):
             item = positives[slot]
             score = scores[local, item]
             higher, equal = _higher_and_equal(row, score)
             ranks[:, slot] = higher + 1
-            if equal > (0 if alone else 1):
+            itself = 1 if row[item] == score else 0
+            if equal > itself:
                 before, relevant_before, irrelevant = _settle(row, score, item, keys[user], relevant)
                 ranks[0, slot] += before
                 ranks[1, slot] += relevant_before

@@ -118,8 +118,9 @@ def full_ranks(
         >>> class Rising:
         ...     def scores(self, users):
         ...         return np.tile(np.arange(4, dtype="f4"), (len(users), 1))
-        >>> one, three = np.array([0, 1]), np.array([3], "i4")
-        >>> held = HeldOut(np.array([0], "i4"), Lists(one, np.array([1], "i4")), Lists(one, three), 4, 0)
+        >>> one, user = np.array([0, 1]), np.array([0], "i4")
+        >>> seen, met = Lists(one, np.array([3], "i4")), Lists(2 * one, np.array([1, 3], "i4"))
+        >>> held = HeldOut(user, Lists(one, np.array([1], "i4")), seen, met, 4, 0)
         >>> ranks = full_ranks(Rising(), held, keys=SeededKeys(0), depth=2)
         >>> ranks.ranks.tolist(), ranks.shown.tolist()
         ([2], [[2, 1]])
@@ -149,7 +150,7 @@ def alone_ranks(scorer: Scorer, held: HeldOut, *, keys: Keys, block_bytes: int =
         ...     Lists(np.array([0, 2]), np.array([1, 2], "i4")),
         ...     Lists(np.zeros(2, "i8"), np.empty(0, "i4")),
         ... )
-        >>> held = HeldOut(np.array([0], "i4"), two, none, 4, 0)
+        >>> held = HeldOut(np.array([0], "i4"), two, none, two, 4, 0)
         >>> alone_ranks(Rising(), held, keys=SeededKeys(0)).ranks.tolist()
         [2, 2]
     """
@@ -162,9 +163,10 @@ def _in_blocks(
     ranks = np.empty((3, len(held.positives.items)), np.int32)
     top = np.empty((len(held.users), depth), np.int32)
     places = keys.users(held.users, "evaluate/ties")
+    hidden = held.met if alone else held.seen
+    lists = hidden.offsets, hidden.items, held.positives.offsets, held.positives.items
     for rows, scores in score_blocks(scorer, held.users, held.catalogue, block_bytes):
-        rank_block(scores, rows.start, *held.lists, places, alone, ranks, top)
-    others = held.positives.lengths - 1 if alone else np.zeros(len(held.users), np.int64)
-    candidates = held.catalogue - held.seen.lengths - others
+        rank_block(scores, rows.start, *lists, places, ranks, top)
+    candidates = held.catalogue - hidden.lengths + (1 if alone else 0)
     among = np.repeat(candidates, held.positives.lengths).astype(np.int32)
     return Ranks.of(held, ranks, among, top, alone=alone)

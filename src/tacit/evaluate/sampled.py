@@ -44,7 +44,7 @@ def sampled_ranks(
         ...     Lists(np.array([0, 1]), np.array([49], "i4")),
         ...     Lists(np.zeros(2, "i8"), np.empty(0, "i4")),
         ... )
-        >>> held = HeldOut(np.array([0], "i4"), one, none, 50, 0)
+        >>> held = HeldOut(np.array([0], "i4"), one, none, one, 50, 0)
         >>> ranks = sampled_ranks(Rising(), held, negatives=9, keys=SeededKeys(0))
         >>> ranks.ranks.tolist(), ranks.among.tolist()
         ([1], [10])
@@ -54,6 +54,7 @@ def sampled_ranks(
     ranks = np.empty((3, len(held.positives.items)), np.int32)
     among = np.empty(len(held.positives.items), np.int32)
     places, draws = keys.users(held.users, "evaluate/ties"), keys.users(held.users, "evaluate/negatives")
+    lists = held.seen.offsets, held.seen.items, held.positives.offsets, held.positives.items
     for rows, scores in score_blocks(scorer, held.users, held.catalogue, block_bytes):
-        rank_block_sampled(scores, rows.start, *held.lists, places, draws, negatives, ranks, among)
+        rank_block_sampled(scores, rows.start, *lists, places, draws, negatives, ranks, among)
     return Ranks.of(held, ranks, among, np.empty((len(held.users), 0), np.int32), alone=True)

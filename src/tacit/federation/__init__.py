@@ -1,1 +1,1 @@
-
+"""Who exists, what each holds, who is asked."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tacit.errors import TacitError
 from tacit.rng import Keys
 from tacit.settings import head_count
 from tacit.types import Index
@@ -46,6 +47,8 @@ class FixedSize(Sampling):
     def draw(self, people: Index, round: int, keys: Keys) -> Index:
         """That many people."""
         count = head_count(self.amount, len(people), "clients")
+        if count == 0:
+            raise TacitError(f"clients={self.amount} asks nobody", "give at least 1, or a share such as 0.2")
         if count == len(people):
             return people
         chosen = keys.generator("sampling", round).choice(len(people), count, replace=False)

@@ -1,1 +1,1 @@
-
+"""Fused CPU kernels, each beside its plain twin."""

@@ -4,14 +4,16 @@ import hashlib
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
+import numpy as np
 from numba import njit, types
 from numba.core.datamodel import models
 from numba.extending import NativeValue, intrinsic, register_model, unbox
 
 from tacit.errors import TacitError
 
+Number: TypeAlias = float | np.number
 Compiled = TypeVar("Compiled", bound=Callable[..., Any])
 
 
@@ -89,7 +91,26 @@ def span(dim: int) -> Span:
     return Span(dim)
 
 
-@intrinsic
+def operation(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Make a function that writes LLVM instructions callable from kernels, without its first argument.
+
+    Example:
+        >>> @operation
+        ... def three(context):
+        ...     def generate(context, builder, signature, arguments):
+        ...         return context.get_constant(types.intp, 3)
+        ...
+        ...     return types.intp(), generate
+        >>> @kernel
+        ... def six():
+        ...     return 2 * three()
+        >>> six()
+        6
+    """
+    return cast(Callable[..., Any], intrinsic(function))
+
+
+@operation
 def dim_of(context: Any, shape: Any) -> Any:
     """The dimension of a span, as a constant inside a kernel."""
     del context

@@ -102,7 +102,9 @@ class Emitter:
         kind = values[0].type
         signature = ir.FunctionType(kind, [kind] * len(values))
         symbol = f"llvm.{name}.v{kind.count}f{8 * _size(kind)}"
-        return self.builder.call(cgutils.get_or_insert_function(self.builder.module, signature, symbol), values)
+        return self.builder.call(
+            cgutils.get_or_insert_function(self.builder.module, signature, symbol), values
+        )
 
     def splat(self, scalar: Any, count: int) -> Any:
         """The same number in every lane."""
@@ -133,7 +135,9 @@ class Emitter:
             ]
         return vectors[0]
 
-    def accumulate(self, count: Any, zeros: list[Any], step: Callable[[Any, list[Any]], list[Any]]) -> list[Any]:
+    def accumulate(
+        self, count: Any, zeros: list[Any], step: Callable[[Any, list[Any]], list[Any]]
+    ) -> list[Any]:
         """Run ``step(position, sums) -> sums`` for each position below ``count``, the sums kept in registers."""
         cells = [cgutils.alloca_once_value(self.builder, zero) for zero in zeros]
         with cgutils.for_range(self.builder, count, intp=LONG) as loop:
@@ -147,10 +151,19 @@ def _stages(count: int) -> list[tuple[list[int], list[int]]]:
     """The two orders of lanes that each stage of a sum across ``count`` vectors adds; lanes of the second from ``count``."""
     size = count // 4
     starts = range(0, count, size)
-    inside = [([0, count, 1, count + 1], [2, count + 2, 3, count + 3]), ([0, 1, count, count + 1], [2, 3, count + 2, count + 3])]
+    inside = [
+        ([0, count, 1, count + 1], [2, count + 2, 3, count + 3]),
+        ([0, 1, count, count + 1], [2, 3, count + 2, count + 3]),
+    ]
     if size == 2:
         inside = [([0, count], [1, count + 1])]
-    stages = [([start + lane for start in starts for lane in low], [start + lane for start in starts for lane in high]) for low, high in inside]
+    stages = [
+        (
+            [start + lane for start in starts for lane in low],
+            [start + lane for start in starts for lane in high],
+        )
+        for low, high in inside
+    ]
     even = [start + lane for start in (0, 2 * size, count, count + 2 * size) for lane in range(size)]
     return [*stages, (even, [lane + size for lane in even]), (even, [lane + size for lane in even])]
 

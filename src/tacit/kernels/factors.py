@@ -15,7 +15,7 @@ from tacit.errors import TacitError
 from tacit.kernels.compiled import Span, dim_of, kernel, span
 from tacit.kernels.emitter import padded_width
 from tacit.kernels.plain import LARGEST, plain_step
-from tacit.kernels.vectors import block_errors, copied, gram, padded, weighted_sum
+from tacit.kernels.vectors import block_errors, copied, descend, gram, padded, weighted_sum
 from tacit.types import Floats, Index, Long, Segment
 
 _STRIP = 128  # rows that stay in the nearest cache between their dot products and their sum
@@ -121,20 +121,33 @@ def _check(
             f"give one vector of {dim} numbers and one list of fillers per client",
         )
     if table.dtype not in (np.float32, np.float64) or factors.dtype != table.dtype:
-        raise TacitError(f"vectors in {factors.dtype}, table in {table.dtype}", "use float32 or float64 for both")
+        raise TacitError(
+            f"vectors in {factors.dtype}, table in {table.dtype}", "use float32 or float64 for both"
+        )
     if table.ndim != 2 or table.shape[1] < dim:
         raise TacitError(f"a table of shape {table.shape}", f"give rows of at least {dim} numbers")
-    if len(items) != len(values) or offsets[0] < 0 or offsets[-1] > len(items) or (np.diff(offsets) < 0).any():
-        raise TacitError("offsets, items and values do not belong together", "give rising offsets into both columns")
+    if (
+        len(items) != len(values)
+        or offsets[0] < 0
+        or offsets[-1] > len(items)
+        or (np.diff(offsets) < 0).any()
+    ):
+        raise TacitError(
+            "offsets, items and values do not belong together", "give rising offsets into both columns"
+        )
     ends = fillers.starts + fillers.lengths
     if clients and (ends.max() > len(fillers.ids) or min(fillers.starts.min(), fillers.lengths.min()) < 0):
-        raise TacitError("a list of fillers reaches outside its ids", "give starts and lengths inside the ids")
+        raise TacitError(
+            "a list of fillers reaches outside its ids", "give starts and lengths inside the ids"
+        )
     first = fillers.starts.min(initial=len(fillers.ids))
     for column in (items[offsets[0] : offsets[-1]], fillers.ids[first : ends.max(initial=0)]):
         if len(column) and column.view(np.uint32).max() >= len(table):
             raise TacitError(f"an item outside the table of {len(table)} rows", "number items from 0")
     if fill not in (0, 1, 2) or (fill == Fill.NONE and len(fillers.ids)):
-        raise TacitError(f"fillers with fill={fill}", "say fill=1 (average) or fill=2 (predicted), or give no fillers")
+        raise TacitError(
+            f"fillers with fill={fill}", "say fill=1 (average) or fill=2 (predicted), or give no fillers"
+        )
     if local_steps < 0:
         raise TacitError(f"local_steps is {local_steps}", "give zero or more")
 
@@ -219,17 +232,16 @@ def _shift(
         for row in range(dim):
             for column in range((row // len(spare) + 1) * len(spare), dim):
                 square[row, column] = square[column, row]
-        every = np.arange(dim).astype(np.int32)
     share = table.dtype.type(1 / count)
     for step in range(steps):
+        if pays:
+            descend(shape, square, shift, gradient, vector, share, rate, reg)
+            continue
         push[:] = gradient
-        if step > 0 and pays:
-            weighted_sum(shape, square, every, 0, dim, shift, 0, push)
-        elif step > 0:
-            for done in range(0, count, len(room)):
-                size = min(len(room), count - done)
-                _errors(shape, table, items, at + done, size, shift, same, 0, 0, room, 0, spare_ids, spare)
-                weighted_sum(shape, table, items, at + done, size, room, 0, push)
+        for done in range(0, count * min(step, 1), len(room)):
+            size = min(len(room), count - done)
+            _errors(shape, table, items, at + done, size, shift, same, 0, 0, room, 0, spare_ids, spare)
+            weighted_sum(shape, table, items, at + done, size, room, 0, push)
         for k in range(len(shift)):
             shift[k] -= rate * (push[k] * share + reg * (vector[k] + shift[k]))
 
@@ -260,7 +272,11 @@ def _step(
     square = np.zeros((dim, width), table.dtype)
     room = np.empty(_STRIP, table.dtype)
     block = 64 // table.itemsize
-    spare_ids, spare, same = np.zeros(block, np.int32), np.zeros(block, table.dtype), np.zeros(block, table.dtype)
+    spare_ids, spare, same = (
+        np.zeros(block, np.int32),
+        np.zeros(block, table.dtype),
+        np.zeros(block, table.dtype),
+    )
     for client in range(len(starts)):
         at, count, to = offsets[client], offsets[client + 1] - offsets[client], starts[client]
         if count == 0:
@@ -272,7 +288,19 @@ def _step(
         for done in range(0, count, _STRIP):
             size, here = min(_STRIP, count - done), to + done
             _errors(
-                shape, table, items, at + done, size, vector, values, at + done, 1, coef, here, spare_ids, spare
+                shape,
+                table,
+                items,
+                at + done,
+                size,
+                vector,
+                values,
+                at + done,
+                1,
+                coef,
+                here,
+                spare_ids,
+                spare,
             )
             weighted_sum(shape, table, items, at + done, size, coef, here, gradient)
         extra, source, more = filler_lengths[client], filler_starts[client], to + count

@@ -21,7 +21,13 @@ from tacit.types import Floats, Index, Long, RankOne, Rows
 
 
 def fold(
-    noise: Rows, own: Rows, group_offsets: Long, group_members: Long, *, catalogue: int, bits: int | None = None
+    noise: Rows,
+    own: Rows,
+    group_offsets: Long,
+    group_members: Long,
+    *,
+    catalogue: int,
+    bits: int | None = None,
 ) -> Rows:
     """Sum for each denoiser the rows its senders sent and subtract its own; values are written out, ids rise.
 
@@ -39,7 +45,9 @@ def fold(
         ([1, 4], [[2.0], [-4.0]], [1, 0])
     """
     if len(group_offsets) != own.clients + 1 or (len(group_members) and max(group_members) >= noise.clients):
-        raise TacitError("groups and denoisers do not belong together", "give one group of senders per denoiser")
+        raise TacitError(
+            "groups and denoisers do not belong together", "give one group of senders per denoiser"
+        )
     noise = _chosen(noise, group_members)
     for rows in (noise, own):
         check(rows, catalogue, _dim(rows), _dim(rows))
@@ -72,7 +80,7 @@ def _kind(rows: Rows) -> np.dtype:
     return values.factors.dtype if isinstance(values, RankOne) else values.dtype
 
 
-def _add(values: Floats | Long, rows: Rows, places: Index, sign: Sign, bits: int | None) -> None:
+def _add(values: np.ndarray, rows: Rows, places: Index, sign: Sign, bits: int | None) -> None:
     """Add one part, however its values are known."""
     if not isinstance(rows.values, RankOne):
         add_written(values, rows, places, written(rows), sign)

@@ -33,7 +33,9 @@ def predict_pairs(factors: Floats, table: Floats, users: Index, items: Index, di
     block = 64 // table.itemsize
     room = -(-len(users) // block) * block
     # The last block is filled up with the first pair of all, which exists.
-    firsts, seconds = (np.concatenate([ids, np.zeros(room - len(ids))]).astype(np.int32) for ids in (users, items))
+    firsts, seconds = (
+        np.concatenate([ids, np.zeros(room - len(ids))]).astype(np.int32) for ids in (users, items)
+    )
     out = np.empty(room, dtype=table.dtype)
     _predict(span(dim), left, firsts, right, seconds, out)
     return out[: len(users)]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tacit.kernels.compiled import kernel
+from tacit.kernels.compiled import Number, kernel
 from tacit.types import Floats, Index, Long
 
 LARGEST = 128  # beyond, a row no longer fits the registers and unrolled code grows without gain
@@ -17,8 +17,8 @@ def plain_step(
     filler_lengths: Long,
     filler_ids: Index,
     table: Floats,
-    rate: float,
-    reg: float,
+    rate: Number,
+    reg: Number,
     fill: int,
     steps: int,
     user_step: int,
@@ -62,7 +62,7 @@ def plain_step(
 
 
 @kernel
-def _dot(table: Floats, row: int, vector: Floats) -> float:
+def _dot(table: Floats, row: Number, vector: Floats) -> Number:
     total = table.dtype.type(0)
     for k in range(len(vector)):
         total += table[row, k] * vector[k]
@@ -78,8 +78,8 @@ def _train(
     table: Floats,
     vector: Floats,
     local: Floats,
-    rate: float,
-    reg: float,
+    rate: Number,
+    reg: Number,
     steps: int,
 ) -> None:
     """``steps`` full-gradient steps from ``vector`` on the rated items, into ``local``."""
@@ -98,7 +98,7 @@ def _train(
 
 @kernel
 def plain_add(
-    total: Floats, starts: Long, lengths: Long, ids: Index, coef: Floats, factors: Floats, sign: float
+    total: Floats, starts: Long, lengths: Long, ids: Index, coef: Floats, factors: Floats, sign: Number
 ) -> None:
     """``total[ids] += sign * coef * factors`` for rows of any length."""
     for client in range(len(starts)):
@@ -118,8 +118,8 @@ def plain_add_grid(
     coef: Floats,
     factors: Floats,
     table: Floats,
-    reg: float,
-    scale: float,
+    reg: Number,
+    scale: Number,
 ) -> None:
     """``total[targets] += round(scale * (coef * factors + reg * table[ids]))`` for rows of any length."""
     for client in range(len(starts)):

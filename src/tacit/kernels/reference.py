@@ -29,7 +29,9 @@ def client_step(
     Example:
         >>> import numpy as np
         >>> offsets, items, values = np.array([0, 1]), np.array([1], "i4"), np.array([4.0])
-        >>> one = client_step(offsets, items, values, None, np.array([[1.0]]), np.array([[9.0], [2.0]]), rate=1, reg=0)
+        >>> one = client_step(
+        ...     offsets, items, values, None, np.array([[1.0]]), np.array([[9.0], [2.0]]), rate=1, reg=0
+        ... )
         >>> one.coef.tolist(), one.factors.tolist()
         ([-2.0], [[5.0]])
     """
@@ -144,7 +146,10 @@ def total(rows: Rows, values: torch.Tensor, height: int, sign: int = 1) -> tuple
         >>> [part.tolist() for part in total(rows, torch.tensor([[2.0], [3.0]]), 2)]
         [[[0.0], [5.0]], [0, 2]]
     """
-    sums, counts = torch.zeros(height, values.shape[1], dtype=values.dtype), torch.zeros(height, dtype=torch.long)
+    sums, counts = (
+        torch.zeros(height, values.shape[1], dtype=values.dtype),
+        torch.zeros(height, dtype=torch.long),
+    )
     for start, length in zip(rows.starts, rows.lengths, strict=True):
         for place in range(start, start + length):
             sums[rows.ids[place]] += sign * values[place]

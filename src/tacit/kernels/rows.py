@@ -9,6 +9,7 @@ it: integer sums are exact, so neither order nor grouping can change a bit of th
 import numpy as np
 
 from tacit.errors import TacitError
+from tacit.kernels.compiled import Number, kernel
 from tacit.kernels.scatter import (
     Sign,
     add_scaled,
@@ -22,7 +23,7 @@ from tacit.kernels.scatter import (
     tally,
     written,
 )
-from tacit.types import Floats, Long, RankOne, Rows
+from tacit.types import Floats, Long, Rows
 
 
 def add_rows(total: Floats, counts: Long, rows: Rows, *, sign: Sign = 1) -> None:
@@ -41,7 +42,9 @@ def add_rows(total: Floats, counts: Long, rows: Rows, *, sign: Sign = 1) -> None
     known = rank_one(rows)
     check(rows, len(total), total.shape[1], known.factors.shape[1])
     if len({known.coef.dtype, known.factors.dtype, total.dtype}) != 1:
-        raise TacitError(f"coefficients in {known.coef.dtype}, a total in {total.dtype}", "use one type for both")
+        raise TacitError(
+            f"coefficients in {known.coef.dtype}, a total in {total.dtype}", "use one type for both"
+        )
     add_scaled(total, rows, rows.ids, known, sign)
     tally(counts, rows, rows.ids, people(rows), sign)
 
@@ -55,8 +58,19 @@ def finish(total: Floats, counts: Long, table: Floats, reg: float) -> None:
         >>> total.tolist()
         [[2.5, 4.0]]
     """
-    width = min(total.shape[1], table.shape[1])
-    total[:, :width] += (total.dtype.type(reg) * counts.astype(total.dtype))[:, None] * table[:, :width]
+    if len(table) != len(total) or len(counts) != len(total):
+        raise TacitError(
+            f"{len(total)} sums, {len(counts)} counts, {len(table)} rows", "give one of each per item"
+        )
+    _finish(total, counts, table, total.dtype.type(reg))
+
+
+@kernel
+def _finish(total: Floats, counts: Long, table: Floats, reg: Number) -> None:
+    for row in range(len(total)):
+        share = reg * total.dtype.type(counts[row])
+        for k in range(min(total.shape[1], table.shape[1])):
+            total[row, k] += share * table[row, k]
 
 
 def add_rows_grid(total: Long, counts: Long, rows: Rows, *, bits: int, sign: Sign = 1) -> None:
@@ -117,7 +131,9 @@ def add_values_grid(total: Long, counts: Long, rows: Rows, *, sign: Sign = 1) ->
     values = written(rows)
     check(rows, len(total), total.shape[1], values.shape[1])
     if values.dtype != np.int64 or total.dtype != np.int64:
-        raise TacitError(f"values in {values.dtype}, a total in {total.dtype}", "round to int64 on the client's side")
+        raise TacitError(
+            f"values in {values.dtype}, a total in {total.dtype}", "round to int64 on the client's side"
+        )
     add_written(total, rows, rows.ids, values, sign)
     tally(counts, rows, rows.ids, people(rows), sign)
 
@@ -133,7 +149,10 @@ def materialise(rows: Rows) -> Floats:
     known = rank_one(rows)
     dim = known.factors.shape[1]
     check(rows, len(known.table), known.table.shape[1], dim)
-    values, every = np.zeros((len(rows.ids), dim), known.factors.dtype), np.arange(len(rows.ids), dtype=np.int32)
+    values, every = (
+        np.zeros((len(rows.ids), dim), known.factors.dtype),
+        np.arange(len(rows.ids), dtype=np.int32),
+    )
     add_scaled(values, rows, every, known, 1)
     if known.reg != 0:
         add_table(values, rows, every, people(rows), known.table, known.reg)

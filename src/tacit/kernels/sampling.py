@@ -76,7 +76,13 @@ def _below(bound: np.uint64, key: np.uint64, counter: np.uint64) -> tuple[np.uin
 
 @kernel
 def _draw(
-    offsets: Long, items: Index, keys: "Keyed", lengths: Long, starts: Long, seen: NDArray[np.int32], ids: Index
+    offsets: Long,
+    items: Index,
+    keys: "Keyed",
+    lengths: Long,
+    starts: Long,
+    seen: NDArray[np.int32],
+    ids: Index,
 ) -> None:
     catalogue = len(seen)
     for client in range(len(lengths)):

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from tacit.errors import TacitError
-from tacit.kernels.compiled import Span, dim_of, kernel, span
+from tacit.kernels.compiled import Number, Span, dim_of, kernel, span
 from tacit.kernels.emitter import padded_width
 from tacit.kernels.plain import LARGEST, plain_add, plain_add_grid
 from tacit.kernels.vectors import scatter, scatter_grid
@@ -49,9 +49,13 @@ def written(rows: Rows) -> np.ndarray:
     """
     values = rows.values
     if isinstance(values, RankOne):
-        raise TacitError("these rows are known by their factors only", "add them with add_rows, or materialise them")
+        raise TacitError(
+            "these rows are known by their factors only", "add them with add_rows, or materialise them"
+        )
     if values.ndim != 2 or len(values) != len(rows.ids):
-        raise TacitError(f"values of shape {values.shape} for {len(rows.ids)} rows", "give one vector per row")
+        raise TacitError(
+            f"values of shape {values.shape} for {len(rows.ids)} rows", "give one vector per row"
+        )
     return values
 
 
@@ -87,7 +91,9 @@ def check(rows: Rows, height: int, width: int, dim: int) -> None:
     if len(rows.ids) and np.ascontiguousarray(rows.ids).view(np.uint32).max() >= height:
         raise TacitError(f"a row outside the table of {height}", "number rows from 0")
     if width < dim:
-        raise TacitError(f"rows of {dim} numbers for a table of {width}", "make the table as wide as the rows")
+        raise TacitError(
+            f"rows of {dim} numbers for a table of {width}", "make the table as wide as the rows"
+        )
 
 
 def step_scale(bits: int) -> float:
@@ -102,7 +108,7 @@ def step_scale(bits: int) -> float:
     return float(2**bits)
 
 
-def add_scaled(total: Floats, rows: Rows, targets: Index, known: RankOne, sign: Sign) -> None:
+def add_scaled(total: np.ndarray, rows: Rows, targets: Index, known: RankOne, sign: Sign) -> None:
     """``total[target] += sign * coef * factor``, the rows of a total named by ``targets`` instead of ids.
 
     Example:
@@ -115,13 +121,17 @@ def add_scaled(total: Floats, rows: Rows, targets: Index, known: RankOne, sign: 
     """
     dim, width = known.factors.shape[1], total.shape[1]
     if dim > LARGEST:
-        plain_add(total, rows.starts, rows.lengths, targets, known.coef, known.factors, total.dtype.type(sign))
+        plain_add(
+            total, rows.starts, rows.lengths, targets, known.coef, known.factors, total.dtype.type(sign)
+        )
         return
     shape = span(width if width == padded_width(dim, total.itemsize) else dim)
-    _add_scaled(shape, total, rows.starts, rows.lengths, targets, known.coef, known.factors, total.dtype.type(sign))
+    _add_scaled(
+        shape, total, rows.starts, rows.lengths, targets, known.coef, known.factors, total.dtype.type(sign)
+    )
 
 
-def add_scaled_grid(total: Long, rows: Rows, targets: Index, known: RankOne, scale: float) -> None:
+def add_scaled_grid(total: np.ndarray, rows: Rows, targets: Index, known: RankOne, scale: float) -> None:
     """``total[target] += round(scale * (coef * factor + reg * V_id))``.
 
     Example:
@@ -155,7 +165,7 @@ def add_written(total: np.ndarray, rows: Rows, targets: Index, values: np.ndarra
 
 
 def add_table(
-    total: Floats, rows: Rows, targets: Index, behind: Index | Long, table: Floats, weight: float
+    total: np.ndarray, rows: Rows, targets: Index, behind: Index | Long, table: Floats, weight: float
 ) -> None:
     """``total[target] += weight * people * V_id``.
 
@@ -185,7 +195,14 @@ def tally(counts: Long, rows: Rows, targets: Index, behind: Index, sign: Sign) -
 
 @kernel
 def _add_scaled(
-    shape: Span, total: Floats, starts: Long, lengths: Long, targets: Index, coef: Floats, factors: Floats, sign: float
+    shape: Span,
+    total: Floats,
+    starts: Long,
+    lengths: Long,
+    targets: Index,
+    coef: Floats,
+    factors: Floats,
+    sign: Number,
 ) -> None:
     vector = np.zeros(dim_of(shape), total.dtype)
     for client in range(len(starts)):
@@ -218,7 +235,7 @@ def _add_scaled_grid(
 
 @kernel
 def _add_written(
-    total: np.ndarray, starts: Long, lengths: Long, targets: Index, values: np.ndarray, sign: float
+    total: np.ndarray, starts: Long, lengths: Long, targets: Index, values: np.ndarray, sign: Number
 ) -> None:
     for client in range(len(starts)):
         for place in range(starts[client], starts[client] + lengths[client]):
@@ -234,9 +251,9 @@ def _add_table(
     lengths: Long,
     targets: Index,
     ids: Index,
-    behind: Index,
+    behind: np.ndarray,
     table: Floats,
-    weight: float,
+    weight: Number,
 ) -> None:
     for client in range(len(starts)):
         for place in range(starts[client], starts[client] + lengths[client]):
@@ -247,7 +264,7 @@ def _add_table(
 
 
 @kernel
-def _tally(counts: Long, starts: Long, lengths: Long, targets: Index, behind: Index, sign: int) -> None:
+def _tally(counts: Long, starts: Long, lengths: Long, targets: Index, behind: np.ndarray, sign: int) -> None:
     for client in range(len(starts)):
         for place in range(starts[client], starts[client] + lengths[client]):
             counts[np.uint32(targets[place])] += sign if len(behind) == 0 else sign * behind[place]

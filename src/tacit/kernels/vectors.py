@@ -11,8 +11,8 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic
 
+from tacit.kernels.compiled import operation
 from tacit.kernels.emitter import LINE, LONG, Emitter, lanes, padded_width, pieces
 from tacit.types import Floats
 
@@ -27,14 +27,24 @@ def padded(table: Floats) -> Floats:
         >>> wide.shape, wide.ctypes.data % 64, float(wide.sum())
         ((3, 16), 0, 15.0)
     """
-    rows, dim = table.shape
-    width = padded_width(dim, table.itemsize)
-    size = rows * width * table.itemsize
+    wide = padded_zeros(*table.shape, table.dtype)
+    wide[:, : table.shape[1]] = table
+    return wide
+
+
+def padded_zeros(rows: int, dim: int, kind: np.dtype | type = np.float32) -> Floats:
+    """Zeros laid out as :func:`padded` does; NumPy's own do not start on a cache line, which costs a total dear.
+
+    Example:
+        >>> padded_zeros(3, 5).shape
+        (3, 16)
+    """
+    kind = np.dtype(kind)
+    width = padded_width(dim, kind.itemsize)
+    size = rows * width * kind.itemsize
     room = np.zeros(size + LINE, dtype=np.uint8)
     start = -room.ctypes.data % LINE
-    wide = room[start : start + size].view(table.dtype).reshape(rows, width)
-    wide[:, :dim] = table
-    return wide
+    return room[start : start + size].view(kind).reshape(rows, width)
 
 
 def _lines(emit: Emitter, base: Any, row: Any, width: int, kind: Any) -> list[Any]:
@@ -48,9 +58,18 @@ def _product(emit: Emitter, left: list[Any], right: list[Any]) -> Any:
     return total
 
 
-@intrinsic
+@operation
 def block_errors(
-    context: Any, shape: Any, table: Any, ids: Any, at: Any, vector: Any, told: Any, by: Any, out: Any, to: Any
+    context: Any,
+    shape: Any,
+    table: Any,
+    ids: Any,
+    at: Any,
+    vector: Any,
+    told: Any,
+    by: Any,
+    out: Any,
+    to: Any,
 ) -> Any:
     """``out[to + j] = table[ids[at + j]] · vector - told[by + j]`` for the rows ``j`` of one block (``lanes`` of them)."""
     del context, at, by, to
@@ -72,8 +91,10 @@ def block_errors(
     return types.void(shape, table, ids, types.intp, vector, told, types.intp, out, types.intp), generate
 
 
-@intrinsic
-def pair_dots(context: Any, shape: Any, left: Any, firsts: Any, right: Any, seconds: Any, at: Any, out: Any) -> Any:
+@operation
+def pair_dots(
+    context: Any, shape: Any, left: Any, firsts: Any, right: Any, seconds: Any, at: Any, out: Any
+) -> Any:
     """``out[at + j] = left[firsts[at + j]] · right[seconds[at + j]]`` for one block of pairs ``j``."""
     del context, at
 
@@ -93,7 +114,7 @@ def pair_dots(context: Any, shape: Any, left: Any, firsts: Any, right: Any, seco
     return types.void(shape, left, firsts, right, seconds, types.intp, out), generate
 
 
-@intrinsic
+@operation
 def weighted_sum(
     context: Any, shape: Any, table: Any, ids: Any, at: Any, count: Any, weights: Any, by: Any, total: Any
 ) -> Any:
@@ -153,7 +174,7 @@ def _bands(dim: int, count: int) -> list[list[int]]:
     return bands
 
 
-@intrinsic
+@operation
 def gram(context: Any, shape: Any, table: Any, ids: Any, at: Any, count: Any, out: Any) -> Any:
     """``out = sum of v vᵀ`` over the ``count`` rows ``v = table[ids[at + j]]``: the vectors on and below the diagonal.
 
@@ -175,7 +196,8 @@ def gram(context: Any, shape: Any, table: Any, ids: Any, at: Any, count: Any, ou
                 base = emit.row(names, builder.add(arguments[3], position), width)
                 lines = _lines(emit, rows, base, (band[-1] // kind.count + 1) * kind.count, kind)
                 spread = {
-                    row: emit.splat(emit.load(rows, emit.after(base, row), kind.element), kind.count) for row in band
+                    row: emit.splat(emit.load(rows, emit.after(base, row), kind.element), kind.count)
+                    for row in band
                 }
                 return [
                     emit.call("fmuladd", spread[row], lines[line], total)
@@ -190,7 +212,64 @@ def gram(context: Any, shape: Any, table: Any, ids: Any, at: Any, count: Any, ou
     return types.void(shape, table, ids, types.intp, types.intp, out), generate
 
 
-@intrinsic
+@operation
+def descend(
+    context: Any,
+    shape: Any,
+    square: Any,
+    shift: Any,
+    gradient: Any,
+    vector: Any,
+    share: Any,
+    rate: Any,
+    reg: Any,
+) -> Any:
+    """``shift -= rate * (share * (gradient + square shift) + reg * (vector + shift))`` for a symmetric matrix."""
+    del context, share, rate, reg
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        emit = Emitter(context, builder, signature, arguments)
+        width = padded_width(emit.dim, emit.itemsize(1))
+        kind = ir.VectorType(emit.element(1), lanes(emit.itemsize(1)))
+        lines, start = width // kind.count, ir.Constant(LONG, 0)
+        matrix, target = emit.data(1), emit.data(2)
+        chains = max(1, 8 // lines)
+
+        def add_row(row: Any, sums: list[Any]) -> list[Any]:
+            spread = emit.splat(emit.load(target, row, kind.element), kind.count)
+            base = builder.mul(row, ir.Constant(LONG, width))
+            return [
+                emit.call("fmuladd", spread, line, total)
+                for line, total in zip(_lines(emit, matrix, base, width, kind), sums, strict=True)
+            ]
+
+        def add_rows(group: Any, sums: list[Any]) -> list[Any]:
+            first = builder.mul(group, ir.Constant(LONG, chains))
+            parts = [add_row(emit.after(first, c), sums[c * lines : (c + 1) * lines]) for c in range(chains)]
+            return [line for part in parts for line in part]
+
+        zeros = [ir.Constant(kind, None)] * (lines * (chains - 1))
+        sums = _lines(emit, emit.data(3), start, width, kind) + zeros
+        sums = emit.accumulate(ir.Constant(LONG, emit.dim // chains), sums, add_rows)
+        for row in range(emit.dim - emit.dim % chains, emit.dim):
+            sums[:lines] = add_row(ir.Constant(LONG, row), sums[:lines])
+        share, rate, reg = (emit.splat(arguments[position], kind.count) for position in (5, 6, 7))
+        for line in range(lines):
+            place = ir.Constant(LONG, line * kind.count)
+            push = sums[line]
+            for part in sums[lines + line :: lines]:
+                push = builder.fadd(push, part)
+            old = emit.load(target, place, kind)
+            shrink = builder.fmul(reg, builder.fadd(emit.load(emit.data(4), place, kind), old))
+            step = builder.fmul(rate, emit.call("fmuladd", push, share, shrink))
+            emit.store(builder.fsub(old, step), target, place)
+        return context.get_dummy_value()
+
+    number = square.dtype
+    return types.void(shape, square, shift, gradient, vector, number, number, number), generate
+
+
+@operation
 def scatter(
     context: Any, shape: Any, total: Any, targets: Any, at: Any, count: Any, weights: Any, vector: Any
 ) -> Any:
@@ -204,7 +283,8 @@ def scatter(
         target, names, factors, stride = emit.data(1), emit.data(2), emit.data(5), emit.stride(1)
         base = emit.data(6)
         held = [
-            emit.load(base, ir.Constant(LONG, offset), kind) for (offset, _), kind in zip(split, kinds, strict=True)
+            emit.load(base, ir.Constant(LONG, offset), kind)
+            for (offset, _), kind in zip(split, kinds, strict=True)
         ]
 
         def add_row(position: Any, nothing: list[Any]) -> list[Any]:
@@ -222,7 +302,7 @@ def scatter(
     return types.void(shape, total, targets, types.intp, types.intp, weights, vector), generate
 
 
-@intrinsic
+@operation
 def scatter_grid(
     context: Any,
     shape: Any,
@@ -277,12 +357,22 @@ def scatter_grid(
         return context.get_dummy_value()
 
     signature = types.void(
-        shape, total, targets, ids, types.intp, types.intp, weights, vector, table, types.float64, types.float64
+        shape,
+        total,
+        targets,
+        ids,
+        types.intp,
+        types.intp,
+        weights,
+        vector,
+        table,
+        types.float64,
+        types.float64,
     )
     return signature, generate
 
 
-@intrinsic
+@operation
 def copied(context: Any, source: Any, at: Any, count: Any, target: Any, to: Any) -> Any:
     """``target[to : to + count] = source[at : at + count]`` for arrays of one type that do not overlap."""
     del context, at, count, to
@@ -290,7 +380,8 @@ def copied(context: Any, source: Any, at: Any, count: Any, target: Any, to: Any)
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         kinds = signature.args
         data = [
-            context.make_array(kinds[position])(context, builder, value=arguments[position]).data for position in (0, 3)
+            context.make_array(kinds[position])(context, builder, value=arguments[position]).data
+            for position in (0, 3)
         ]
         cgutils.raw_memcpy(
             builder,

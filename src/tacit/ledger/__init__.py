@@ -1,1 +1,1 @@
-
+"""What was claimed and what crossed, added up."""

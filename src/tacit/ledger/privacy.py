@@ -63,7 +63,9 @@ class PrivacyLedger:
         return tuple(line for line in lines if line is not None)
 
     def _guarantee(self, observer: Observer) -> Guarantee | None:
-        told = [(claim, times) for claim, times in self.claims if not isinstance(claim.event(observer), Nothing)]
+        told = [
+            (claim, times) for claim, times in self.claims if not isinstance(claim.event(observer), Nothing)
+        ]
         if not told:
             return None
         events = _counted([(claim.event(observer), times) for claim, times in told])
@@ -72,8 +74,10 @@ class PrivacyLedger:
         broken = list(dict.fromkeys(event.reason for event, _ in events if isinstance(event, NonPrivate)))
         if broken:
             because = "; ".join(broken)
-            return Guarantee(observer, last.unit, last.adjacency, None, self.delta, self.mode, assumes, because)
-        from tacit.account.accountant import epsilon  # noqa: PLC0415 - scipy and dp_accounting load on first use
+            return Guarantee(
+                observer, last.unit, last.adjacency, None, self.delta, self.mode, assumes, because
+            )
+        from tacit.account.accountant import epsilon  # scipy and dp_accounting load on first use
 
         repeated = [event if times == 1 else Repeated(event, times) for event, times in events]
         spent = epsilon(repeated, self.delta, last.adjacency)

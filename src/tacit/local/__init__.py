@@ -1,1 +1,1 @@
-
+"""What a client computes."""

@@ -19,7 +19,7 @@ from tacit.kernels.fold import fold
 from tacit.kernels.vectors import padded
 from tacit.local.work import Broadcast, Inbox, Letters, LocalWork, Work
 from tacit.rng import Keys
-from tacit.server.step import Decaying
+from tacit.schedule import Decaying
 from tacit.types import Array, Cohort, Floats, RankOne, Rows
 
 
@@ -41,18 +41,27 @@ class FactorGradients(LocalWork):
         return replace(received, arrays={"items": padded(received.arrays["items"])})  # type: ignore[arg-type]
 
     def run(
-        self, received: Broadcast, private: Mapping[str, Array], cohort: Cohort, inbox: Inbox | None, keys: Keys
+        self,
+        received: Broadcast,
+        private: Mapping[str, Array],
+        cohort: Cohort,
+        inbox: Inbox | None,
+        keys: Keys,
     ) -> Work:
         """One synchronous step of every client in the cohort."""
         del inbox, keys
         step, rows = self.step(received, private, cohort)
         if self.letters == "none" or cohort.fillers is None:
             return Work({"items": rows}, {"user": step.factors})
-        noise = replace(rows, starts=rows.starts + step.rated_lengths, lengths=rows.lengths - step.rated_lengths)
+        noise = replace(
+            rows, starts=rows.starts + step.rated_lengths, lengths=rows.lengths - step.rated_lengths
+        )
         peers = cohort.extras["peer"]
         return Work({"items": rows}, {"user": step.factors}, Letters(peers, noise))  # type: ignore[arg-type]
 
-    def step(self, received: Broadcast, private: Mapping[str, Array], cohort: Cohort) -> tuple[ClientStep, Rows]:
+    def step(
+        self, received: Broadcast, private: Mapping[str, Array], cohort: Cohort
+    ) -> tuple[ClientStep, Rows]:
         """The new vectors, and the gradient rows they leave behind."""
         table: Floats = received.arrays["items"]  # type: ignore[assignment]
         factors: Floats = private["user"]  # type: ignore[assignment]
@@ -91,14 +100,21 @@ class Denoising(LocalWork):
         return self.own.prepared(received)
 
     def run(
-        self, received: Broadcast, private: Mapping[str, Array], cohort: Cohort, inbox: Inbox | None, keys: Keys
+        self,
+        received: Broadcast,
+        private: Mapping[str, Array],
+        cohort: Cohort,
+        inbox: Inbox | None,
+        keys: Keys,
     ) -> Work:
         """Fold the letters into the denoiser's own rows, and take its own step."""
         del keys
         if inbox is None:
             raise TacitError("a denoiser without letters", "run it after an exchange that sends them")
         if _on_grid(inbox.rows) != (self.grid > 0):
-            raise TacitError("a denoiser and its letters disagree about whole numbers", "use --set sums=grid for both")
+            raise TacitError(
+                "a denoiser and its letters disagree about whole numbers", "use --set sums=grid for both"
+            )
         step, mine = self.own.step(received, private, cohort)
         noise = fold(
             inbox.rows, mine, inbox.offsets, inbox.members, catalogue=cohort.catalogue, bits=self.grid or None

@@ -60,6 +60,11 @@ class LocalWork(ABC):
 
     @abstractmethod
     def run(
-        self, received: Broadcast, private: Mapping[str, Array], cohort: Cohort, inbox: Inbox | None, keys: Keys
+        self,
+        received: Broadcast,
+        private: Mapping[str, Array],
+        cohort: Cohort,
+        inbox: Inbox | None,
+        keys: Keys,
     ) -> Work:
         """Compute."""

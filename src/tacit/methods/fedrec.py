@@ -44,8 +44,19 @@ from tacit.protect.protection import Chain
 from tacit.protect.pseudo_items import Fillers
 from tacit.rng import Keys
 from tacit.round import Citation, Exchange, Method
-from tacit.server.step import Decaying, Descent
-from tacit.settings import Count, CountOrShare, Dim, Natural, NonNegative, Positive, Share, checked, head_count
+from tacit.schedule import Decaying
+from tacit.server.step import Descent
+from tacit.settings import (
+    Count,
+    CountOrShare,
+    Dim,
+    Natural,
+    NonNegative,
+    Positive,
+    Share,
+    checked,
+    head_count,
+)
 from tacit.transport.direct import direct
 from tacit.types import Index
 
@@ -67,8 +78,6 @@ PEER = {
 }
 
 
-
-
 @checked
 def fedrec(
     *,
@@ -76,10 +85,10 @@ def fedrec(
     rounds: Count = 300,
     rate: Positive = 0.4,
     decay: Share = 0.985,
-    reg: NonNegative = 0.02,
+    reg: NonNegative = 0.04,
     rho: NonNegative = 1.0,
     filling: Literal["average", "hybrid"] = "hybrid",
-    t_predict: Natural = 10,
+    t_predict: Natural = 40,
     t_local: Natural = 10,
     fillers: Literal["fresh", "kept"] = "fresh",
     clients: CountOrShare = 1.0,
@@ -121,7 +130,7 @@ def fedmf(
     rounds: Count = 300,
     rate: Positive = 0.4,
     decay: Share = 0.985,
-    reg: NonNegative = 0.02,
+    reg: NonNegative = 0.04,
     clients: CountOrShare = 1.0,
     init: Literal["uniform", "normal"] = "uniform",
     spread: Positive = 0.005,
@@ -145,10 +154,10 @@ def fedrec_plus_plus(
     rounds: Count = 300,
     rate: Positive = 0.4,
     decay: Share = 0.985,
-    reg: NonNegative = 0.02,
+    reg: NonNegative = 0.04,
     rho: Positive = 1.0,
     filling: Literal["average", "hybrid"] = "hybrid",
-    t_predict: Natural = 10,
+    t_predict: Natural = 40,
     t_local: Natural = 10,
     fillers: Literal["fresh", "kept"] = "fresh",
     clients: CountOrShare = 1.0,
@@ -210,7 +219,8 @@ class Denoisers:
         count = head_count(self.amount, len(people), "denoisers")
         if not 1 <= count < len(people):
             raise TacitError(
-                f"denoisers={self.amount} of {len(people)} people", "leave at least one denoiser and one ordinary client"
+                f"denoisers={self.amount} of {len(people)} people",
+                "leave at least one denoiser and one ordinary client",
             )
         shuffled = keys.generator("denoisers").permutation(people)
         denoisers, ordinary = shuffled[:count], shuffled[count:]
@@ -253,7 +263,15 @@ def _paper(data: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """The published recipe: accuracy of Table 2. The decaying step starves it; the default does better."""
     first = (10, 10) if given.get("rho", 1.0) <= 1 else (5, 15)
     t_predict, t_local = (10, 15) if data.startswith("ml-1m") else first
-    shared = {"dim": 20, "rounds": 100, "rate": 0.8, "decay": 0.9, "reg": 0.001, "init": "uniform", "spread": 0.005}
+    shared = {
+        "dim": 20,
+        "rounds": 100,
+        "rate": 0.8,
+        "decay": 0.9,
+        "reg": 0.001,
+        "init": "uniform",
+        "spread": 0.005,
+    }
     return {**shared, "t_predict": t_predict, "t_local": t_local}
 
 

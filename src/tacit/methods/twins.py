@@ -22,8 +22,7 @@ from tacit.protect.protection import none
 from tacit.rng import Keys
 from tacit.round import Exchange, Method
 from tacit.transport.direct import direct
-from tacit.transport.transport import Delivers
-from tacit.types import Array, Arrays, Cohort, Floats, Index, RoundFacts
+from tacit.types import Array, Arrays, Cohort, Delivers, Floats, Index, RoundFacts
 
 Twin = Literal["none", "central", "local"]
 
@@ -40,7 +39,9 @@ def central(method: Method, exchange: Exchange) -> Method:
     whole = replace(
         exchange, sampling=Everyone(), protections=none(), transport=direct(), exposes=POOLED, part="everyone"
     )
-    note = "central twin: same model and optimiser on pooled data; bytes are those of plain federated training"
+    note = (
+        "central twin: same model and optimiser on pooled data; bytes are those of plain federated training"
+    )
     return replace(
         method, exchanges=(whole,), setup=(), casting=alike, published_units=None, notes=(*method.notes, note)
     )
@@ -58,7 +59,9 @@ def alone(method: Method) -> Method:
         aggregator=NothingArrives(),
         exposes={observer: Nothing() for observer in Observer},
     )
-    note = "local twin: a device alone knows nothing of items it has not rated; it answers with its mean rating"
+    note = (
+        "local twin: a device alone knows nothing of items it has not rated; it answers with its mean rating"
+    )
     return replace(
         method,
         model=MeanOfOne(),
@@ -83,7 +86,12 @@ class OwnMean(LocalWork):
     """Keeps the mean of one's own ratings and sends nothing."""
 
     def run(
-        self, received: Broadcast, private: Mapping[str, Array], cohort: Cohort, inbox: Inbox | None, keys: Keys
+        self,
+        received: Broadcast,
+        private: Mapping[str, Array],
+        cohort: Cohort,
+        inbox: Inbox | None,
+        keys: Keys,
     ) -> Work:
         """Look at one's own ratings."""
         del received, private, inbox, keys

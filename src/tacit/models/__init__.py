@@ -1,1 +1,1 @@
-
+"""Recommender models."""

@@ -1,1 +1,1 @@
-
+"""What happens to an update before it leaves a device."""

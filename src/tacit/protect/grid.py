@@ -34,7 +34,9 @@ class Grid(Protection):
 
     def __post_init__(self) -> None:
         if not 1 <= self.bits <= 48:
-            raise TacitError(f"a grid of {self.bits} bits", "give 1 to 48; 32 leaves room for sums up to 2**31")
+            raise TacitError(
+                f"a grid of {self.bits} bits", "give 1 to 48; 32 leaves room for sums up to 2**31"
+            )
 
     def on_client(self, update: Arrays, bound: Bound | None, state: Any, keys: Keyed) -> Arrays:
         """Put every array on the grid."""
@@ -55,7 +57,9 @@ class Grid(Protection):
         """Back from whole steps to numbers; counts are counts already."""
         del bound, facts, keys
         step = 2.0**-self.bits
-        return {name: array if name.endswith(".count") else array * step for name, array in total.items()}, state  # type: ignore[operator]
+        return {
+            name: array if name.endswith(".count") else array * step for name, array in total.items()
+        }, state  # type: ignore[operator]
 
     def event(self, claim: Claim, state: Any, facts: RoundFacts) -> Claim:
         """Rounding proves nothing and spoils nothing."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from tacit.account.claim import Bound, Claim
 from tacit.rng import Keyed, Keys
-from tacit.types import Array, Arrays, Cohort, RoundFacts
+from tacit.types import Arrays, Cohort, RoundFacts
 
 
 class Protection(ABC):
@@ -34,7 +34,9 @@ class Protection(ABC):
         del bound, state, keys
         return update
 
-    def on_server(self, total: Arrays, bound: Bound | None, state: Any, facts: RoundFacts, keys: Keys) -> tuple[Arrays, Any]:
+    def on_server(
+        self, total: Arrays, bound: Bound | None, state: Any, facts: RoundFacts, keys: Keys
+    ) -> tuple[Arrays, Any]:
         """On the total, after the transport."""
         del bound, facts, keys
         return total, state
@@ -76,10 +78,14 @@ class Chain:
             cohort = stage.on_cohort(cohort, keys, round)
         return cohort
 
-    def on_client(self, update: Arrays, states: tuple[Any, ...], cohort: Cohort, keys: Keys, purpose: str, round: int) -> Arrays:
+    def on_client(
+        self, update: Arrays, states: tuple[Any, ...], cohort: Cohort, keys: Keys, purpose: str, round: int
+    ) -> Arrays:
         """Every stage's part after local work."""
         for place, (stage, state, bound) in enumerate(zip(self.stages, states, self.bounds(), strict=False)):
-            update = stage.on_client(update, bound, state, keys.users(cohort.users, f"{purpose}/{place}", round))
+            update = stage.on_client(
+                update, bound, state, keys.users(cohort.users, f"{purpose}/{place}", round)
+            )
         return update
 
     def on_server(

@@ -38,7 +38,9 @@ class Fillers(Protection):
 
     def __post_init__(self) -> None:
         if self.rho <= 0:
-            raise TacitError(f"fillers with rho={self.rho}", "give a number above 0, or leave the fillers out")
+            raise TacitError(
+                f"fillers with rho={self.rho}", "give a number above 0, or leave the fillers out"
+            )
 
     def on_cohort(self, cohort: Cohort, keys: Keys, round: int) -> Cohort:
         """Draw each person's fillers."""

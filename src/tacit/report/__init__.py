@@ -1,1 +1,1 @@
-
+"""Results for people; reads files of a run."""

@@ -75,13 +75,20 @@ def _rows(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     body = ""
     for row in rows:
         marks = (' class="number"' if isinstance(value, float | int) else "" for value in row)
-        body += "<tr>" + "".join(f"<td{mark}>{_text(v)}</td>" for mark, v in zip(marks, row, strict=True)) + "</tr>"
+        body += (
+            "<tr>"
+            + "".join(f"<td{mark}>{_text(v)}</td>" for mark, v in zip(marks, row, strict=True))
+            + "</tr>"
+        )
     return f'<div class="scroll"><table><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
 def _accuracy(result: Mapping[str, Any]) -> str:
     errors = result.get("errors", {})
-    rows = [(name, round(value, 4), round(errors[name], 4) if name in errors else "") for name, value in result["metrics"].items()]
+    rows = [
+        (name, round(value, 4), round(errors[name], 4) if name in errors else "")
+        for name, value in result["metrics"].items()
+    ]
     return _rows(("metric", "value", "standard error over users"), rows)
 
 
@@ -100,20 +107,30 @@ def _traffic(result: Mapping[str, Any]) -> str:
     traffic = dict(result["traffic"])
     units = traffic.pop("published_units_per_round", {})
     rows = [(name.replace("_", " "), sized(value)) for name, value in traffic.items()]
-    rows += [(f"as the paper counts, {name.replace('_', ' ')}", f"{value:.1f} vectors") for name, value in units.items()]
+    rows += [
+        (f"as the paper counts, {name.replace('_', ' ')}", f"{value:.1f} vectors")
+        for name, value in units.items()
+    ]
     return _rows(("what", "how much"), rows)
 
 
 def _picture(curve: Sequence[Mapping[str, Any]]) -> str:
     """The learning curve as inline SVG; without the plotting extra, as a table."""
     try:
-        from matplotlib.figure import Figure  # noqa: PLC0415 - an extra, and slow to load
+        from matplotlib.figure import Figure  # an extra, and slow to load
     except ImportError:
-        return _rows(("round", *curve[0]["metrics"]), [(at["round"], *at["metrics"].values()) for at in curve])
+        return _rows(
+            ("round", *curve[0]["metrics"]), [(at["round"], *at["metrics"].values()) for at in curve]
+        )
     figure = Figure(figsize=(7, 3), layout="constrained")
     axes = figure.subplots()
     for name in curve[0]["metrics"]:
-        axes.plot([at["round"] for at in curve], [at["metrics"][name] for at in curve], marker=".", label=name.upper())
+        axes.plot(
+            [at["round"] for at in curve],
+            [at["metrics"][name] for at in curve],
+            marker=".",
+            label=name.upper(),
+        )
     axes.set_xlabel("round")
     axes.set_ylabel("error on the held-out part")
     axes.legend()
@@ -124,4 +141,4 @@ def _picture(curve: Sequence[Mapping[str, Any]]) -> str:
     first, last = curve[0], curve[-1]
     said = ", ".join(f"{name} {value:.4f} at the end" for name, value in last["metrics"].items())
     caption = f"Errors on the held-out part from round {first['round']} to {last['round']}: {said}. Shown, never selected on."
-    return f'<figure class="plot" role="img" aria-label="{_text(caption)}">{svg[svg.index("<svg"):]}</figure><p>{_text(caption)}</p>'
+    return f'<figure class="plot" role="img" aria-label="{_text(caption)}">{svg[svg.index("<svg") :]}</figure><p>{_text(caption)}</p>'

@@ -92,14 +92,19 @@ def _print_traffic(out: Console, result: Mapping[str, Any]) -> None:
 def print_methods(federated: Mapping[str, str], baselines: Mapping[str, str]) -> None:
     """The list of methods."""
     out = console()
-    for title, entries in (("federated methods", federated), ("baselines (all data in one place)", baselines)):
+    for title, entries in (
+        ("federated methods", federated),
+        ("baselines (all data in one place)", baselines),
+    ):
         table = _table(title, "name", "what it is")
         for name, line in entries.items():
             table.add_row(name, line)
         out.print(table)
 
 
-def print_rows(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> None:
+def print_rows(
+    title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()
+) -> None:
     """Any small table."""
     table = _table(title, *columns, right=right)
     for row in rows:

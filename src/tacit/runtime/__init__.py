@@ -1,1 +1,1 @@
-
+"""Drives rounds: the simulation, run folders, resuming."""

@@ -26,7 +26,9 @@ class Checkpoint:
     def group(self, name: str) -> dict[str, Array]:
         """The arrays of one group."""
         prefix = name + "/"
-        return {key.removeprefix(prefix): array for key, array in self.arrays.items() if key.startswith(prefix)}
+        return {
+            key.removeprefix(prefix): array for key, array in self.arrays.items() if key.startswith(prefix)
+        }
 
 
 def written_whole(path: Path, write: Callable[[Path], object]) -> None:
@@ -60,7 +62,7 @@ def told(error: OSError, path: Path) -> TacitError:
 
 def save(path: Path, checkpoint: Checkpoint) -> None:
     """Write a checkpoint as one file."""
-    from safetensors.numpy import save_file  # noqa: PLC0415 - loads on first use
+    from safetensors.numpy import save_file  # loads on first use
 
     arrays = {name: np.ascontiguousarray(array) for name, array in checkpoint.arrays.items()}
     metadata = {"format": str(FORMAT), "facts": json.dumps(dict(checkpoint.facts))}
@@ -80,14 +82,16 @@ def _guarded(write: Callable[[], object]) -> None:
 
 def load(path: Path) -> Checkpoint:
     """Read a checkpoint; one clear line for a file of another version."""
-    from safetensors import SafetensorError, safe_open  # noqa: PLC0415 - loads on first use
+    from safetensors import SafetensorError, safe_open  # loads on first use
 
     try:
         with safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
     except (OSError, SafetensorError) as error:
-        raise TacitError(f"{path} cannot be read as a checkpoint", "start the run anew without --resume") from error
+        raise TacitError(
+            f"{path} cannot be read as a checkpoint", "start the run anew without --resume"
+        ) from error
     if metadata.get("format") != str(FORMAT):
         raise TacitError(
             f"{path} was written by another version of Tacit (format {metadata.get('format')}, here {FORMAT})",

@@ -28,7 +28,7 @@ class RunFolder:
     @classmethod
     def created(cls, path: Path, config: Mapping[str, Any]) -> "RunFolder":
         """A new folder holding only its configuration."""
-        import tomli_w  # noqa: PLC0415 - loads on first use
+        import tomli_w  # loads on first use
 
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             raise TacitError(f"{path} exists already", "choose another --out, or continue it with --resume")
@@ -47,11 +47,16 @@ class RunFolder:
         """The resolved configuration."""
         file = self.path / "config.toml"
         if not file.is_file():
-            raise TacitError(f"{self.path} is not a run folder (it has no config.toml)", "give the folder that a run printed")
+            raise TacitError(
+                f"{self.path} is not a run folder (it has no config.toml)",
+                "give the folder that a run printed",
+            )
         try:
             config = tomllib.loads(file.read_text(encoding="utf-8"))
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise TacitError(f"{file} cannot be read: {error}", "restore it, or start the run anew") from error
+            raise TacitError(
+                f"{file} cannot be read: {error}", "restore it, or start the run anew"
+            ) from error
         if config.get("layout") != LAYOUT:
             raise TacitError(
                 f"{self.path} was written by another version of Tacit (layout {config.get('layout')}, here {LAYOUT})",

@@ -34,7 +34,7 @@ class PostOffice:
     def read(self, recipients: Index) -> tuple[Inbox, Traffic]:
         """The letters of some recipients (rising order), and what crossed on the way out."""
         if self._sorted is None:
-            self._sorted = self._delivered()
+            raise TacitError("letters are read before they are sorted", "call sort() once nobody writes any more")
         to, rows, nbytes = self._sorted
         first = np.searchsorted(to, recipients, side="left")
         last = np.searchsorted(to, recipients, side="right")
@@ -43,14 +43,14 @@ class PostOffice:
         traffic = Traffic(letters_in=int(nbytes[members].sum()), rows_in=int(rows.lengths[members].sum()))
         return Inbox(offsets, members, rows), traffic
 
-    def _delivered(self) -> tuple[Index, Rows, Long]:
+    def sort(self) -> None:
+        """Nobody writes any more: bring the letters of each recipient together."""
         if not self._to:
             raise TacitError("nobody wrote a letter", "an exchange that reads letters needs one that sends them")
         to = np.concatenate(self._to)
         order = np.argsort(to, kind="stable")
-        rows = _joined(self._rows)
-        rows = _reordered(rows, order)
-        return to[order], rows, np.concatenate(self._nbytes)[order]
+        nbytes = np.concatenate(self._nbytes)[order]
+        self._sorted = to[order], _reordered(_joined(self._rows), order), nbytes
 
 
 def _compacted(rows: Rows, chosen: Index) -> Rows:
@@ -62,7 +62,9 @@ def _compacted(rows: Rows, chosen: Index) -> Rows:
     ids = gathered(bounds, pick, offsets, rows.ids)
     if isinstance(rows.values, RankOne):
         coef = gathered(bounds, pick, offsets, rows.values.coef)
-        values = RankOne(coef, rows.values.factors[chosen], rows.values.table, rows.values.reg, rows.values.grid)
+        values = RankOne(
+            coef, rows.values.factors[chosen], rows.values.table, rows.values.reg, rows.values.grid
+        )
     else:
         values = gathered(bounds, pick, offsets, rows.values)
     return Rows(offsets[:-1], lengths, ids, values)
@@ -89,7 +91,9 @@ def _joined(parts: list[Rows]) -> Rows:
     parts.clear()
     values = flat
     if isinstance(first.values, RankOne):
-        values = RankOne(flat, np.concatenate(factors), first.values.table, first.values.reg, first.values.grid)
+        values = RankOne(
+            flat, np.concatenate(factors), first.values.table, first.values.reg, first.values.grid
+        )
     return Rows(np.concatenate(starts), np.concatenate(lengths), ids, values)
 
 

@@ -2,21 +2,19 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import Any
-
 
 from tacit.account.claim import Adjacency, Claim, Observer, Unit
 from tacit.data.interactions import Dataset, Interactions, by_user
 from tacit.errors import TacitError
+from tacit.evaluate.null_model import NullAudit, not_applicable
 from tacit.evaluate.protocol import Evaluation, evaluate
+from tacit.evaluate.scorer import Scorer
 from tacit.federation.federation import Federation
 from tacit.ledger.privacy import Guarantee, PrivacyLedger
 from tacit.ledger.record import ExchangeRecord
 from tacit.ledger.traffic import TrafficLedger
-from tacit.evaluate.null_model import NullAudit, not_applicable
-from tacit.evaluate.scorer import Scorer
 from tacit.models.baselines import Baseline, Known
 from tacit.rng import SeededKeys
 from tacit.round import Method, ServerState
@@ -59,7 +57,7 @@ class Plan:
     execution: Execution = Execution()
 
 
-class Interrupted(Exception):  # noqa: N818 - not an error: the user asked
+class Interrupted(Exception):
     """The run was stopped between two rounds and saved."""
 
 
@@ -87,7 +85,9 @@ def federation_of(dataset: Dataset, train: Interactions) -> Federation:
     )
 
 
-def execute(plan: Plan, folder: RunFolder, listener: Listener, seconds: Mapping[str, float]) -> dict[str, Any]:
+def execute(
+    plan: Plan, folder: RunFolder, listener: Listener, seconds: Mapping[str, float]
+) -> dict[str, Any]:
     """Train and evaluate, or continue where the folder stands; returns the result's JSON.
 
     Raises:
@@ -105,7 +105,7 @@ def execute(plan: Plan, folder: RunFolder, listener: Listener, seconds: Mapping[
     result = {
         "method": plan.name,
         "metrics": {name: _plain(value) for name, value in final.metrics.items()},
-        "errors": {name: _plain(value) for name, value in final.errors.items() if value == value},  # noqa: PLR0124 - no NaN
+        "errors": {name: _plain(value) for name, value in final.errors.items() if value == value},
         **told,
         "seconds": {**seconds, **told["seconds"], "evaluate": round(spent, 4)},
         "notes": [*final.notes, *plan.split.notes],
@@ -143,7 +143,7 @@ def _plain(value: float) -> float:
 
 
 def _save_per_user(folder: RunFolder, final: Evaluation) -> None:
-    from tacit.runtime.checkpoint import save_arrays  # noqa: PLC0415 - with its reader
+    from tacit.runtime.checkpoint import save_arrays  # with its reader
 
     arrays = {f"{name}/users": found.users for name, found in final.per_user.items()}
     arrays |= {f"{name}/values": found.values for name, found in final.per_user.items()}
@@ -162,7 +162,16 @@ def _fitted(plan: Plan, method: Fitting, listener: Listener) -> tuple[Scorer, di
     listener.step(1, {})
     claim = Claim.unbounded("all data lie in one place; no noise is added")
     lines = [
-        Guarantee(observer, Unit.USER, Adjacency.ADD_REMOVE, None, plan.delta, "accounted", (), claim.event(observer).reason)  # type: ignore[union-attr]
+        Guarantee(
+            observer,
+            Unit.USER,
+            Adjacency.ADD_REMOVE,
+            None,
+            plan.delta,
+            "accounted",
+            (),
+            claim.event(observer).reason,
+        )  # type: ignore[union-attr]
         for observer in (Observer.SERVER, Observer.RELEASE)
     ]
     pooled = 8 * len(plan.split.train)
@@ -176,7 +185,9 @@ def _fitted(plan: Plan, method: Fitting, listener: Listener) -> tuple[Scorer, di
     }
 
 
-def _trained(plan: Plan, method: Method, folder: RunFolder, listener: Listener) -> tuple[Scorer, NullAudit, dict[str, Any]]:
+def _trained(
+    plan: Plan, method: Method, folder: RunFolder, listener: Listener
+) -> tuple[Scorer, NullAudit, dict[str, Any]]:
     federation = federation_of(plan.dataset, plan.split.train)
     world = new_world(method, federation, SeededKeys(plan.seed), plan.execution)
     ledgers = Ledgers(PrivacyLedger(plan.delta))
@@ -224,7 +235,9 @@ def personalised(world: World, plan: Plan) -> dict[str, Any]:
     return private
 
 
-def _train(world: World, ledgers: Ledgers, plan: Plan, folder: RunFolder, listener: Listener, before: float) -> float:
+def _train(
+    world: World, ledgers: Ledgers, plan: Plan, folder: RunFolder, listener: Listener, before: float
+) -> float:
     rounds = world.method.rounds
     every = plan.evaluate_every or max(1, rounds // 20)
     listener.stage("training", rounds)
@@ -256,7 +269,11 @@ def _save(world: World, ledgers: Ledgers, folder: RunFolder, spent: float) -> No
     folder.append("ledger.jsonl", ledgers.unwritten)
     ledgers.unwritten.clear()
     arrays: dict[str, Any] = {}
-    for group, values in (("shared", world.server.shared), ("optimiser", world.server.optimiser), ("private", world.private)):
+    for group, values in (
+        ("shared", world.server.shared),
+        ("optimiser", world.server.optimiser),
+        ("private", world.private),
+    ):
         arrays.update({f"{group}/{name}": array for name, array in values.items()})
     facts = {
         "round": world.server.round,
@@ -274,10 +291,14 @@ def _restore(world: World, ledgers: Ledgers, folder: RunFolder, saved: Checkpoin
     private = saved.group("private")
     expected = {name: array.shape for name, array in world.private.items()}
     if {name: array.shape for name, array in private.items()} != expected:
-        raise TacitError("the checkpoint does not fit its configuration", "start the run anew in another folder")
+        raise TacitError(
+            "the checkpoint does not fit its configuration", "start the run anew in another folder"
+        )
     world.private = private
     protections = {name: tuple(states) for name, states in saved.facts["protections"].items()}
-    world.server = ServerState(saved.facts["round"], saved.group("shared"), saved.group("optimiser"), protections)
+    world.server = ServerState(
+        saved.facts["round"], saved.group("shared"), saved.group("optimiser"), protections
+    )
     for line in folder.lines("ledger.jsonl"):
         record = ExchangeRecord.from_json(line)
         ledgers.privacy.add(record.claim)

@@ -16,7 +16,16 @@ import numpy as np
 from tacit.federation.federation import Casting, Federation, put_back, taken
 from tacit.ledger.record import ExchangeRecord, Traffic
 from tacit.rng import Keys
-from tacit.round import Exchange, Method, OpenExchange, Outgoing, ServerState, client_side, first_state, server_side
+from tacit.round import (
+    Exchange,
+    Method,
+    OpenExchange,
+    Outgoing,
+    ServerState,
+    client_side,
+    first_state,
+    server_side,
+)
 from tacit.runtime.post import PostOffice
 from tacit.types import Array, Index
 
@@ -42,7 +51,9 @@ class World:
     execution: Execution = Execution()
 
 
-def new_world(method: Method, federation: Federation, keys: Keys, execution: Execution | None = None) -> World:
+def new_world(
+    method: Method, federation: Federation, keys: Keys, execution: Execution | None = None
+) -> World:
     """A federation before its first round."""
     everybody = np.arange(len(federation), dtype=np.int32)
     return World(
@@ -91,10 +102,17 @@ def _run(world: World, exchange: Exchange, state: ServerState, tally: Any, post:
     people = world.casting.parts[exchange.part]
     asked = exchange.sampling.draw(people, state.round, world.keys)
     opened = OpenExchange(
-        exchange, state, invited=len(asked), population=len(world.federation.people), keys=world.keys, tally=tally
+        exchange,
+        state,
+        invited=len(asked),
+        population=len(world.federation.people),
+        keys=world.keys,
+        tally=tally,
     )
     received = exchange.local.prepared(opened.received)
     states = state.protections[exchange.name]
+    if exchange.reads_letters:
+        post.sort()
 
     def work(users: Index) -> tuple[Index, Traffic, Outgoing]:
         cohort = world.federation.cohort(users)

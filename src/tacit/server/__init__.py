@@ -1,1 +1,1 @@
-
+"""What the server does with a total."""

@@ -5,24 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tacit.schedule import Decaying
 from tacit.types import Array
-
-
-@dataclass(frozen=True)
-class Decaying:
-    """A step size that shrinks by a factor in each round; public, so clients follow it too.
-
-    Example:
-        >>> Decaying(0.8, 0.9).at(2)
-        0.6480000000000001
-    """
-
-    rate: float
-    decay: float = 1.0
-
-    def at(self, round: int) -> float:
-        """The step size of a round (counted from 0)."""
-        return self.rate * self.decay**round
 
 
 class ServerStep(ABC):
@@ -35,7 +19,11 @@ class ServerStep(ABC):
 
     @abstractmethod
     def step(
-        self, shared: Mapping[str, Array], totals: Mapping[str, Mapping[str, Array]], state: dict[str, Array], round: int
+        self,
+        shared: Mapping[str, Array],
+        totals: Mapping[str, Mapping[str, Array]],
+        state: dict[str, Array],
+        round: int,
     ) -> tuple[dict[str, Array], dict[str, Array]]:
         """The shared arrays and the optimiser's after one step."""
 
@@ -54,7 +42,11 @@ class Descent(ServerStep):
     schedule: Decaying
 
     def step(
-        self, shared: Mapping[str, Array], totals: Mapping[str, Mapping[str, Array]], state: dict[str, Array], round: int
+        self,
+        shared: Mapping[str, Array],
+        totals: Mapping[str, Mapping[str, Array]],
+        state: dict[str, Array],
+        round: int,
     ) -> tuple[dict[str, Array], dict[str, Array]]:
         """One step of gradient descent."""
         rate = self.schedule.at(round)

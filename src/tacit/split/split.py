@@ -35,7 +35,7 @@ class Split:
     rows in no part, and ``notes`` says why.
 
     Example:
-        >>> from tacit.data import load
+        >>> from tacit.data.load import load
         >>> parts = split(load("demo:users=40,items=50,mean=10"), "leave-one-out", seed=1)
         >>> parts.kind, len(parts.test), len(parts.test_users)
         ('ranking', 40, 40)
@@ -182,7 +182,7 @@ def split(dataset: Dataset, name: str, *, seed: int) -> Split:
     interactions, not on their order.
 
     Example:
-        >>> from tacit.data import load
+        >>> from tacit.data.load import load
         >>> data = load("demo:users=40,items=50,mean=10")
         >>> parts = split(data, "ratings-5fold:2", seed=1)
         >>> len(parts.train) + len(parts.test) == len(data.interactions)
@@ -209,7 +209,7 @@ def validation_part(parts: Split, seed: int, share: float = 0.1) -> Split:
     time line, of the users or of each user's rows; the leave-out protocols hold out one per user again.
 
     Example:
-        >>> from tacit.data import load
+        >>> from tacit.data.load import load
         >>> parts = split(load("demo:users=40,items=50,mean=10"), "per-user-8020", seed=1)
         >>> tuning = validation_part(parts, seed=1, share=0.2)
         >>> len(tuning.train) + len(tuning.test) == len(parts.train)

@@ -1,1 +1,1 @@
-
+"""Contracts and oracles for tests; nothing else imports them."""

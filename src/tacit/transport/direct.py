@@ -6,8 +6,8 @@ from typing import ClassVar
 
 from tacit.account.claim import Claim
 from tacit.rng import Keys
-from tacit.transport.transport import Delivers, Messages, ServerSession, Transport
-from tacit.types import RoundFacts
+from tacit.transport.transport import Messages, ServerSession, Transport
+from tacit.types import Delivers, RoundFacts
 
 
 class _HandedOn(ServerSession):

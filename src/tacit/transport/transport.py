@@ -3,20 +3,11 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
-from enum import Enum
 from typing import ClassVar
 
 from tacit.account.claim import Claim
 from tacit.rng import Keys
-from tacit.types import Arrays, Index, Long, RoundFacts
-
-
-class Delivers(Enum):
-    """What the server gets to see."""
-
-    REPORTS = "reports"
-    SHUFFLED = "shuffled"
-    SUM = "sum"
+from tacit.types import Arrays, Delivers, Index, Long, RoundFacts
 
 
 @dataclass(frozen=True)

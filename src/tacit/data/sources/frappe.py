@@ -46,7 +46,7 @@ def contexts(dataset: Dataset, data_dir: Path | None = None) -> Contexts:
     """The 96,203 rows behind a loaded ``frappe``, each with its situation.
 
     Example:
-        >>> from tacit.data import load
+        >>> from tacit.data.load import load
         >>> contexts(load("frappe")).labels["isweekend"]  # doctest: +SKIP
         ('weekend', 'workday')
     """

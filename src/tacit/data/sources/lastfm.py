@@ -79,7 +79,7 @@ def tags(dataset: Dataset, data_dir: Path | None = None) -> Tags:
     Tags of artists nobody listened to are left out.
 
     Example:
-        >>> from tacit.data import load
+        >>> from tacit.data.load import load
         >>> tags(load("lastfm-2k")).counts.shape  # doctest: +SKIP
         (17632, 11946)
     """

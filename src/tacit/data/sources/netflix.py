@@ -55,7 +55,7 @@ def published_parts(dataset: Dataset, copy: str, data_dir: Path | None = None) -
     """The train, valid and test parts that the publisher cut copy ``copy`` into, for comparison runs.
 
     Example:
-        >>> from tacit.data import load
+        >>> from tacit.data.load import load
         >>> [len(part) for part in published_parts(load("netflix5k5k"), "1")]  # doctest: +SKIP
         [73320, 4616, 77936]
     """

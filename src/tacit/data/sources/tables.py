@@ -57,7 +57,7 @@ def read_table(path: Path, settings: Mapping[str, str], progress: Progress | Non
 
     Example:
         >>> from tempfile import TemporaryDirectory
-        >>> from tacit.data import load
+        >>> from tacit.data.load import load
         >>> with TemporaryDirectory() as folder:
         ...     path = Path(folder) / "mine.csv"
         ...     _ = path.write_text("user,item,rating\nann,x,4\nbob,x,1\nann,y,5\n")

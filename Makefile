@@ -1,0 +1,29 @@
+# Two commands: `make demo` runs the main job on made-up data, `make test` passes the tests.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: demo test check clean
+
+demo: $(READY)
+	$(BIN)/tacit compare fedmf fedrec:rho=3 fedrec++:rho=3 --data demo --out runs/demo --seed 1
+	@echo "the report of one of them: runs/demo/fedrec++-rho-3-seed1/report.html"
+
+test: $(READY)
+	$(BIN)/python -m pytest -m "not slow"
+
+check: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+	$(BIN)/pyright
+
+$(READY): pyproject.toml
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv || (echo "Tacit needs Python 3.11 or newer with venv" >&2; exit 1)
+	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' || (echo "Tacit needs Python 3.11 or newer; set PYTHON=python3.11" >&2; exit 1)
+	@echo "installing into .venv (a minute or two, once)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[baselines,plot,tables,test]'
+	@touch $(READY)
+
+clean:
+	rm -rf .venv runs .pytest_cache .ruff_cache .hypothesis
