@@ -180,10 +180,10 @@ def head_count(amount: float, population: int, what: str) -> int:
         ... )
         (236, 1, 943)
     """
-    people = amount if isinstance(amount, int) else math.ceil(amount * population)
-    if not (isinstance(amount, int) or 0 <= amount <= 1) or not 0 <= people <= population:
+    fits = 0 <= amount <= (population if isinstance(amount, int) else 1)
+    if not fits:
         raise TacitError(
             f"{what}={amount} of {population} people is not possible",
             f"give a whole number up to {population}, or a share such as 0.5 (1.0: everyone)",
         )
-    return people
+    return amount if isinstance(amount, int) else math.ceil(amount * population)

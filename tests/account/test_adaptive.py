@@ -27,7 +27,7 @@ def test_a_split_costs_what_it_was_asked_to(noise, factor):
 
 @pytest.mark.parametrize("bit_std", [0.5, 0.1])
 def test_no_noise_on_the_update_can_pay_for_a_bare_bit(bit_std):
-    with pytest.raises(TacitError, match="raise it above 0.5"):
+    with pytest.raises(TacitError, match=r"raise it above 0\.5"):
         split_noise(1.0, bit_std)
 
 

@@ -25,8 +25,12 @@ def brute_force_delta(event, epsilon):
         for first in range(clones + 1):
             chance = binom.pmf(clones, others, clone) * binom.pmf(first, clones, 0.5)
             for bit, odds in ((1, keep), (0, 1 - keep)):
-                upper[seen := (first + bit, clones - first + 1 - bit)] = upper.get(seen, 0) + chance * odds
-                lower[seen := (first + 1 - bit, clones - first + bit)] = lower.get(seen, 0) + chance * odds
+                seen, swapped = (
+                    (first + bit, clones - first + 1 - bit),
+                    (first + 1 - bit, clones - first + bit),
+                )
+                upper[seen] = upper.get(seen, 0) + chance * odds
+                lower[swapped] = lower.get(swapped, 0) + chance * odds
     return sum(max(0.0, upper.get(seen, 0) - math.exp(epsilon) * lower.get(seen, 0)) for seen in upper)
 
 

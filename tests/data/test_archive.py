@@ -26,7 +26,9 @@ def unpacked(folder, mark):
 @pytest.mark.parametrize("name", ["set.zip", "other.zip", "a/b/set.zip"])
 @pytest.mark.parametrize("inner", ["", "set-1/", "x/y/z/"])
 def test_files_are_found_at_any_depth_of_a_zip_at_any_depth(tmp_path, name, inner):
-    zipped(tmp_path / name, {f"{inner}ratings.dat": "1", f"{inner}movies.dat": "2", "__MACOSX/ratings.dat": "no"})
+    zipped(
+        tmp_path / name, {f"{inner}ratings.dat": "1", f"{inner}movies.dat": "2", "__MACOSX/ratings.dat": "no"}
+    )
     files = find(WANTED, tmp_path)
     assert files.read("ratings.dat") == b"1"
     assert "movies.dat" in files

@@ -52,7 +52,7 @@ def test_signs_and_exponents_are_read_exactly(values):
     assert read_columns(table(raw), [NUMBER])[0].tolist() == values
 
 
-@given(st.lists(st.text("ab,\"\n é", min_size=1, max_size=6), min_size=1, max_size=12))
+@given(st.lists(st.text('ab,"\n é', min_size=1, max_size=6), min_size=1, max_size=12))
 def test_quoted_fields_come_out_as_they_went_in(names):
     out = io.StringIO()
     csv.writer(out, lineterminator="\n", quoting=csv.QUOTE_ALL).writerows([name, "3"] for name in names)
@@ -95,7 +95,7 @@ def test_text_ids_beyond_ascii():
         (b"1,2\n99999999999999999999,4\n", 6, "expected a whole number for user"),
         (b'1,2\n"3",four\n', 6, "expected a finite number for rating, found 'four'"),
         (b'1,2\n"3",4,5\n', 6, "expected 2 fields, found 3"),
-        (b'1,2\n"3"x,4\n', 6, "delimiter"),
+        (b'1,2\n"3"x,4\n', 6, "check the quotes"),
     ],
 )
 def test_what_is_wrong_is_told_with_its_line(raw, line, message):

@@ -19,7 +19,10 @@ def test_gini_is_half_the_relative_mean_difference(counts):
 
 def test_all_parts_of_a_small_log():
     log = Interactions(
-        np.array([0, 0, 1], "i4"), np.array([0, 1, 0], "i4"), np.array([5, 0.5, 5], "f4"), np.array([0, 60, 30])
+        np.array([0, 0, 1], "i4"),
+        np.array([0, 1, 0], "i4"),
+        np.array([5, 0.5, 5], "f4"),
+        np.array([0, 60, 30]),
     )
     features = Features(
         flags={"genres": np.array([[1, 0], [1, 1], [0, 0]], "u1")},

@@ -13,9 +13,7 @@ pairs = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 9)), min_size=1, ma
 def log_of(rows, *, times=True):
     users, items = np.array(rows, dtype=np.int32).T
     count = np.arange(len(rows))
-    return Interactions(
-        users, items, count.astype(np.float32), count.astype(np.int64) * 7 if times else None
-    )
+    return Interactions(users, items, count.astype(np.float32), count.astype(np.int64) * 7 if times else None)
 
 
 @given(pairs)
@@ -23,7 +21,9 @@ def test_ordered_is_the_sort_by_user_and_item_and_moves_rows_whole(rows):
     log = log_of(rows)
     result = ordered(log)
     expected = sorted(range(len(rows)), key=lambda row: rows[row])
-    assert list(zip(result.users.tolist(), result.items.tolist(), strict=True)) == [rows[at] for at in expected]
+    assert list(zip(result.users.tolist(), result.items.tolist(), strict=True)) == [
+        rows[at] for at in expected
+    ]
     assert result.values.tolist() == [float(at) for at in expected]
     assert result.times.tolist() == [7 * at for at in expected]
     assert ordered(result) is result

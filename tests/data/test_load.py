@@ -24,7 +24,7 @@ def tiny_1m(path):
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("ml-1k", "no data set is called 'ml-1k'; did you mean 'ml-1m'"),
+        ("ml-1n", "no data set is called 'ml-1n'; did you mean 'ml-1m'"),
         ("ml-1m:catalog=ids", "ml-1m has no option 'catalog'; did you mean 'catalogue'"),
         ("ml-1m:catalogue=idz", "did you mean 'ids'"),
         ("demo:users=none", "not a whole number"),
@@ -74,7 +74,8 @@ def test_known_lists_the_contract_and_what_is_there(tmp_path):
     tiny_1m(tmp_path / "ml-1m.zip")
     listed = {entry.name: entry for entry in known(tmp_path)}
     assert set(listed) >= {
-        "demo", "ml-100k", "ml-1m", "ml-10m", "ml-20m", "ml-latest-small", "lastfm-2k", "frappe", "netflix5k5k",
+        "demo", "ml-100k", "ml-1m", "ml-10m", "ml-20m", "ml-latest-small", "lastfm-2k", "frappe",
+        "netflix5k5k",
     }  # fmt: skip
     assert {name for name, entry in listed.items() if entry.available} == {"demo", "ml-1m"}
     assert all(entry.line and "\n" not in entry.line for entry in listed.values())

@@ -21,11 +21,11 @@ def test_the_fingerprint_ignores_the_order_of_rows():
     assert fingerprint(dataset(ROWS)) == fingerprint(dataset(ROWS[::-1]))
 
 
-@pytest.mark.parametrize("column", range(4))
-@pytest.mark.parametrize("times", [True, False])
+@pytest.mark.parametrize(
+    ("column", "times"),
+    [(column, times) for column in range(4) for times in (True, False) if times or column < 3],
+)
 def test_one_altered_cell_changes_the_fingerprint(column, times):
-    if column == 3 and not times:
-        pytest.skip("times are not part of a log without times")
     altered = [list(row) for row in ROWS]
     altered[1][column] = {0: 1, 1: 1, 2: 1.5, 3: 21}[column]
     assert fingerprint(dataset(ROWS, times=times)) != fingerprint(dataset(altered, times=times))
@@ -36,7 +36,9 @@ def test_swapping_two_values_changes_the_fingerprint_though_no_count_changes():
     assert fingerprint(dataset(ROWS)) != fingerprint(dataset(swapped))
     right = Published(3, 3, 4, fingerprint(dataset(ROWS)), {4.5: 2, 1.0: 1})
     verify(dataset(ROWS), right, "here")
-    with pytest.raises(TacitError, match="here is cut short or altered: it holds the published counts but other"):
+    with pytest.raises(
+        TacitError, match="here is cut short or altered: it holds the published counts but other"
+    ):
         verify(dataset(swapped), right, "here")
 
 

@@ -44,6 +44,7 @@ def test_a_metric_is_the_mean_of_its_users_with_their_standard_error(judged):
         assert judged.errors[name] == pytest.approx(values.std(ddof=1) / math.sqrt(len(values)))
         assert len(values) == judged.users
     assert "coverage@10" not in judged.per_user
+    assert set(judged.errors) == set(judged.metrics) - {"coverage@10"}
 
 
 def test_random_scores_are_at_chance(random_parts, table):

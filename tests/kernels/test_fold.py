@@ -108,7 +108,7 @@ def test_fedrec_plus_plus_is_lossless_to_rounding_in_double_precision(tiny, seed
 def test_each_message_is_the_sum_of_equation_9(tiny, dense_noise, dense_own):
     cohort = tiny(seed=3, rho=2.0)
     denoisers = np.array([1, 4, 7])
-    uploads, noise, own, offsets, members = exchange(cohort, denoisers, [0, 1, 1, 0, 1, 0, 0, 0])
+    _, noise, own, offsets, members = exchange(cohort, denoisers, [0, 1, 1, 0, 1, 0, 0, 0])
     sent = fold(
         as_dense(noise) if dense_noise else noise, as_dense(own) if dense_own else own, offsets, members,
         catalogue=CATALOGUE,
@@ -146,3 +146,5 @@ def test_groups_must_fit(tiny):
         fold(noise, own, np.append(offsets, offsets[-1]), members, catalogue=CATALOGUE)
     with pytest.raises(TacitError, match="one group of senders per denoiser"):
         fold(noise, own, offsets, members + 1, catalogue=CATALOGUE)
+    with pytest.raises(TacitError, match="sent its noise twice"):
+        fold(noise, own, offsets, np.full_like(members, 2), catalogue=CATALOGUE)

@@ -1,5 +1,7 @@
 """Totals of rows: against the torch twin, on the grid bit for bit, and refusing what lies outside."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import torch
@@ -21,8 +23,9 @@ from tacit.kernels.vectors import padded
 from tacit.types import RankOne, Rows
 
 # Each shape is compiled anew: the rest of the product is left to the long suite.
-SHAPES = [(np.float32, dim) for dim in (1, 5, 16, 20, 33, 130)] + [(np.float64, 5), (np.float64, 20)]
-SHAPES += [pytest.param(np.float64, dim, marks=pytest.mark.slow) for dim in (1, 16, 33, 128, 130)]
+SHAPES = [(np.float32, dim) for dim in (1, 16, 20, 33, 130)] + [(np.float64, 5), (np.float64, 20)]
+LONG = [(np.float32, 5), (np.float32, 128)] + [(np.float64, dim) for dim in (1, 16, 33, 128, 130)]
+SHAPES += [pytest.param(*shape, marks=pytest.mark.slow) for shape in LONG]
 TOLERANCE = {np.float32: 3e-5, np.float64: 1e-12}
 HEIGHT = 23
 
@@ -114,7 +117,7 @@ def test_chunks_in_order_change_no_bit_of_a_float_total(dtype):
     results = []
     for edges in ([0, 12], range(13), [0, 5, 6, 12]):
         total, counts = padded(np.zeros((HEIGHT, 20), dtype)), np.zeros(HEIGHT, np.int64)
-        for low, high in zip(edges[:-1], edges[1:], strict=True):
+        for low, high in pairwise(edges):
             add_rows(total, counts, part(rows, np.arange(low, high)))
         results.append(total.tobytes())
     assert results[0] == results[1] == results[2]

@@ -1,5 +1,7 @@
 """Fillers: the complement, without replacement, uniform, from the client's own key."""
 
+from math import comb
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -68,7 +70,7 @@ def test_a_clients_draw_does_not_depend_on_its_company(sizes, seed, data):
     ("own", "rho"), [(3, 1.0), (3, 2.0), (6, 0.5), (2, 4.0)], ids=["sparse", "mid", "dense", "most"]
 )
 def test_every_set_is_equally_likely(own, rho):
-    """Chi-square over all sets of fillers at a false-alarm rate of 1e-6 (the seed is fixed: it cannot flicker)."""
+    """Chi-square over all sets of fillers at a false-alarm rate of 1e-6 (a fixed seed: it cannot flicker)."""
     catalogue, runs = (20 if rho == 1.0 else 11), 40_000
     mine = np.arange(0, 2 * own, 2)[:own].astype(np.int32) % catalogue
     mine = np.sort(mine)
@@ -77,8 +79,6 @@ def test_every_set_is_equally_likely(own, rho):
     segment = draw_fillers(offsets, np.tile(mine, runs), keys, rho, catalogue)
     sets = np.sort(segment.ids.reshape(runs, -1), axis=1)
     _, counts = np.unique(sets, axis=0, return_counts=True)
-    from math import comb
-
     possible = comb(catalogue - own, sets.shape[1])
     counts = np.concatenate([counts, np.zeros(possible - len(counts))])
     assert len(counts) == possible

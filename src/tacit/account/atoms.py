@@ -153,6 +153,7 @@ def assumptions(counts: Counts) -> tuple[str, ...]:
     """What a reader must believe for the numbers of these events to hold.
 
     Example:
+        >>> from tacit.account.events import Poisson
         >>> assumptions({Sampled(Gaussian(1.0, 1.0), Poisson(0.1)): 5})
         ('who takes part in a round is drawn at random and stays secret',)
     """

@@ -11,7 +11,12 @@ from tacit.errors import TacitError
 
 
 class Observer(Enum):
-    """Who looks: the aggregating server, a forwarding proxy, another client, anyone given the model."""
+    """Who looks: the aggregating server, a forwarding proxy, another client, anyone given the model.
+
+    Example:
+        >>> Observer("server")
+        <Observer.SERVER: 'server'>
+    """
 
     SERVER = "server"
     PROXY = "proxy"
@@ -20,14 +25,24 @@ class Observer(Enum):
 
 
 class Unit(Enum):
-    """What is protected as one piece: everything a user did, or one interaction."""
+    """What is protected as one piece: everything a user did, or one interaction.
+
+    Example:
+        >>> Unit("user")
+        <Unit.USER: 'user'>
+    """
 
     USER = "user"
     INTERACTION = "interaction"
 
 
 class Adjacency(Enum):
-    """How two neighbouring data sets differ in one unit: it is there or not, or it is another one."""
+    """How two neighbouring data sets differ in one unit: it is there or not, or it is another one.
+
+    Example:
+        >>> Adjacency.ADD_REMOVE.reach, Adjacency.REPLACE_ONE.reach
+        (1, 2)
+    """
 
     ADD_REMOVE = "add-remove"
     REPLACE_ONE = "replace-one"

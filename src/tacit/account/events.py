@@ -30,7 +30,12 @@ def _at_least_one(name: str, value: int) -> None:
 
 @dataclass(frozen=True)
 class NonPrivate:
-    """Seen in the clear, or protected by something without a proof; ``reason`` says which."""
+    """Seen in the clear, or protected by something without a proof; ``reason`` says which.
+
+    Example:
+        >>> NonPrivate("updates are sent in the clear")
+        NonPrivate(reason='updates are sent in the clear')
+    """
 
     reason: str
     kind: ClassVar[str] = "non-private"
@@ -38,7 +43,12 @@ class NonPrivate:
 
 @dataclass(frozen=True)
 class Nothing:
-    """This observer saw nothing that depends on the data."""
+    """This observer saw nothing that depends on the data.
+
+    Example:
+        >>> Nothing()
+        Nothing()
+    """
 
     kind: ClassVar[str] = "nothing"
 
@@ -48,6 +58,10 @@ class Gaussian:
     """A sum of vectors of Euclidean norm at most ``clip`` plus normal noise of this deviation per coordinate.
 
     A bit sent as plus or minus one half is the same with ``clip=0.5``.
+
+    Example:
+        >>> Gaussian(noise_std=2.0, clip=1.0)
+        Gaussian(noise_std=2.0, clip=1.0)
     """
 
     noise_std: float
@@ -61,7 +75,12 @@ class Gaussian:
 
 @dataclass(frozen=True)
 class Laplace:
-    """A sum of vectors of L1 norm at most ``clip`` plus Laplace noise of this scale per coordinate."""
+    """A sum of vectors of L1 norm at most ``clip`` plus Laplace noise of this scale per coordinate.
+
+    Example:
+        >>> Laplace(scale=2.0, clip=1.0)
+        Laplace(scale=2.0, clip=1.0, dimension=1)
+    """
 
     scale: float
     clip: float
@@ -79,6 +98,10 @@ class Skellam:
     """An integer sum plus Skellam noise of this total ``variance`` per coordinate.
 
     ``clip`` and ``clip_l1`` bound the L2 and L1 norm of one unit's integer vector, after rounding.
+
+    Example:
+        >>> Skellam(variance=100.0, clip=10.0, clip_l1=40.0).kind
+        'skellam'
     """
 
     variance: float
@@ -97,6 +120,10 @@ class DiscreteGaussian:
     """An integer sum to which ``shares`` honest clients each added discrete Gaussian noise.
 
     ``share_std`` is the parameter of one share, ``clip`` bounds the norm of one unit's integer vector.
+
+    Example:
+        >>> DiscreteGaussian(share_std=4.0, shares=30, dimension=20, clip=10.0).shares
+        30
     """
 
     share_std: float
@@ -114,7 +141,12 @@ class DiscreteGaussian:
 
 @dataclass(frozen=True)
 class PureLocal:
-    """One report of a local randomiser whose output distributions differ by at most ``exp(epsilon)``."""
+    """One report of a local randomiser whose output distributions differ by at most ``exp(epsilon)``.
+
+    Example:
+        >>> PureLocal(epsilon=2.5)
+        PureLocal(epsilon=2.5)
+    """
 
     epsilon: float
     kind: ClassVar[str] = "pure-local"
@@ -125,7 +157,12 @@ class PureLocal:
 
 @dataclass(frozen=True)
 class RandomisedResponse:
-    """Bits each kept with odds ``exp(epsilon)``, of which neighbours differ in ``flips``."""
+    """Bits each kept with odds ``exp(epsilon)``, of which neighbours differ in ``flips``.
+
+    Example:
+        >>> RandomisedResponse(epsilon=2.0, flips=1682)
+        RandomisedResponse(epsilon=2.0, flips=1682)
+    """
 
     epsilon: float
     flips: int
@@ -142,6 +179,10 @@ class Shuffled:
 
     ``one_bit`` marks the mechanisms for which the stronger clone probability was proved: a uniformly
     chosen coordinate and one bit about it. All others get the bound that holds for any randomiser.
+
+    Example:
+        >>> Shuffled(local_epsilon=2.5, reports=75_040)
+        Shuffled(local_epsilon=2.5, reports=75040, one_bit=False)
     """
 
     local_epsilon: float
@@ -156,7 +197,12 @@ class Shuffled:
 
 @dataclass(frozen=True)
 class Poisson:
-    """Everybody takes part independently with probability ``rate``, and nobody learns who did."""
+    """Everybody takes part independently with probability ``rate``, and nobody learns who did.
+
+    Example:
+        >>> Poisson(rate=0.05)
+        Poisson(rate=0.05)
+    """
 
     rate: float
     kind: ClassVar[str] = "poisson"
@@ -168,7 +214,12 @@ class Poisson:
 
 @dataclass(frozen=True)
 class FixedSize:
-    """Exactly ``cohort`` of ``population`` take part, a uniformly random secret subset."""
+    """Exactly ``cohort`` of ``population`` take part, a uniformly random secret subset.
+
+    Example:
+        >>> FixedSize(cohort=30, population=4800).rate
+        0.00625
+    """
 
     cohort: int
     population: int
@@ -192,7 +243,12 @@ Sampling: TypeAlias = Poisson | FixedSize
 
 @dataclass(frozen=True)
 class Sampled:
-    """An event whose participants were a secret random sample."""
+    """An event whose participants were a secret random sample.
+
+    Example:
+        >>> Sampled(Gaussian(1.2, 1.0), Poisson(0.05)).sampling
+        Poisson(rate=0.05)
+    """
 
     event: "Event"
     sampling: Sampling
@@ -201,7 +257,12 @@ class Sampled:
 
 @dataclass(frozen=True)
 class Composed:
-    """Several things seen together, of the same people."""
+    """Several things seen together, of the same people.
+
+    Example:
+        >>> Composed([Nothing(), PureLocal(1.0)]).events
+        (Nothing(), PureLocal(epsilon=1.0))
+    """
 
     events: tuple["Event", ...]
     kind: ClassVar[str] = "composed"
@@ -212,7 +273,12 @@ class Composed:
 
 @dataclass(frozen=True)
 class Repeated:
-    """The same kind of thing seen ``times`` times, with fresh noise each time."""
+    """The same kind of thing seen ``times`` times, with fresh noise each time.
+
+    Example:
+        >>> Repeated(PureLocal(2.5), times=100).times
+        100
+    """
 
     event: "Event"
     times: int

@@ -52,7 +52,12 @@ def profile(epsilons: Reals, mu: float, rate: float) -> Reals:
 
 
 def pmf(mu: float, rate: float, step: float) -> Any:
-    """One round as a pessimistic privacy loss distribution on multiples of ``step`` (connect the dots)."""
+    """One round as a pessimistic privacy loss distribution on multiples of ``step`` (connect the dots).
+
+    Example:
+        >>> round(pmf(mu=1.0, rate=0.1, step=1e-3).get_epsilon_for_delta(1e-6), 2)
+        1.93
+    """
     from dp_accounting.pld import pld_pmf
 
     far = mu * mu / 2 + TAIL * mu

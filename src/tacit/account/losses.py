@@ -51,12 +51,17 @@ def supported(event: Event, adjacency: Adjacency) -> bool:
 
 
 def pmf_of_atoms(
-    losses: NDArray[np.float64], masses: NDArray[np.float64], step: float
+    losses: NDArray[np.float64], masses: NDArray[np.float64], step: float, beyond: float = 0.0
 ) -> pld_pmf.DensePLDPmf:
-    """Point masses moved to the grid; what is missing from one becomes an infinite loss.
+    """Point masses moved to the grid; ``beyond`` is the mass of an infinite loss.
 
     Each point is split between its two neighbours so that its mass keeps its sum under both distributions:
     connect the dots (Doroshenko et al. 2022), for a discrete distribution.
+
+    Example:
+        >>> coin = pmf_of_atoms(np.array([-1.0, 1.0]), np.array([0.26894142, 0.73105858]), 0.25)
+        >>> round(coin.get_delta_for_epsilon(0.0), 4)
+        0.4621
     """
     cells = np.floor(losses / step).astype(np.int64)
     upper = masses * np.clip(np.expm1(cells * step - losses) / np.expm1(-step), 0.0, 1.0)
@@ -64,7 +69,6 @@ def pmf_of_atoms(
     size = int(cells.max()) - lowest + 2
     probabilities = np.bincount(cells - lowest, masses - upper, size)
     probabilities += np.bincount(cells - lowest + 1, upper, size)
-    beyond = max(0.0, 1.0 - float(masses.sum()))
     return pld_pmf.DensePLDPmf(step, lowest, probabilities, beyond, pessimistic_estimate=True)
 
 
@@ -112,7 +116,13 @@ def _gaussian(noise_std: float, clip: float, rate: float, adjacency: Adjacency, 
 
 
 def composed(counts: Counts, adjacency: Adjacency, step: float) -> Loss:
-    """The loss distribution of everything in ``counts`` seen in any order, even chosen adaptively."""
+    """The loss distribution of everything in ``counts`` seen in any order, even chosen adaptively.
+
+    Example:
+        >>> whole = composed({Gaussian(20.0, 1.0): 100}, Adjacency.ADD_REMOVE, 1e-3)
+        >>> round(whole.get_epsilon_for_delta(1e-6), 2)
+        2.25
+    """
     parts = (
         one(event, adjacency, step) if times == 1 else one(event, adjacency, step).self_compose(times)
         for event, times in counts.items()
@@ -135,12 +145,18 @@ def _width(event: Event, adjacency: Adjacency) -> float:
 def step_for(counts: Counts, adjacency: Adjacency, expected: float, points: int = _POINTS) -> float:
     """A grid step for an answer of about ``expected``.
 
-    Connecting the dots adds at most a quarter step squared of variance per composition, so the grid must
-    become finer with the square root of their number; and no distribution may need millions of points.
+    Connecting the dots adds at most a quarter step squared of variance, and an eighth of mean, per
+    composition, so the grid becomes finer with the square root of their number; and no distribution may need
+    millions of points.
+
+    Example:
+        >>> step_for({Sampled(Gaussian(2.0, 1.0), Poisson(0.1)): 1000}, Adjacency.ADD_REMOVE, expected=1.0)
+        0.0002
     """
     widest = max(_width(event, adjacency) for event in counts)
-    rounds = sum(counts.values())
-    return max(expected / points / max(1.0, math.sqrt(rounds / 1000)), widest / (40 * points), 1e-8)
+    rounds = sum(times * getattr(event, "flips", 1) for event, times in counts.items())
+    fine = expected / points / max(1.0, math.sqrt(rounds / 1000))
+    return max(min(fine, math.sqrt(4 * expected / points / rounds)), widest / (40 * points), 1e-8)
 
 
 def epsilon(counts: Counts, delta: float, adjacency: Adjacency, step: float | None = None) -> float:

@@ -1,7 +1,7 @@
 """One round of federated matrix factorisation: the fused kernels, the floor of the machine, and other ways.
 
 Everything is measured in one call on one thread, repeats interleaved, minima taken of processor time; the log
-is synthetic with the shape of MovieLens 1M (800,167 ratings by 6,040 people of 3,706 items) and one filler per
+is synthetic with the shape of MovieLens 1M (800,167 ratings by 6,040 people of 3,706 items) and one filler a
 rating. *average* is a round whose fillers get the client's mean, *predicted* one whose clients first train
 a copy of their vector for 15 steps, as nine rounds of ten do in FedRec.
 """
@@ -14,12 +14,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from llvmlite import ir
-from numba import types
 
+from tacit.bench.mf_floor import floors, gathered, multiplied_and_added, touched
 from tacit.errors import TacitError
-from tacit.kernels.compiled import Number, Span, dim_of, kernel, operation, span
-from tacit.kernels.emitter import Emitter
 from tacit.kernels.factors import Fill, client_step
 from tacit.kernels.plain import plain_add, plain_step
 from tacit.kernels.rows import add_rows, finish
@@ -62,7 +59,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Variant:
-    """A way to compute a round: the summed gradients of the items, ``reg`` included, from a problem and a fill."""
+    """A way to compute a round: the summed gradients of the items, ``reg`` included."""
 
     name: str
     total: Callable[[Problem, Fill], Floats]
@@ -152,8 +149,9 @@ def plain_numba(problem: Problem, fill: Fill) -> Floats:
     ids, coef = np.empty(lengths.sum(), np.int32), np.empty(lengths.sum(), np.float32)
     fillers, number = problem.fillers, np.float32
     plain_step(
-        problem.offsets, problem.items, problem.values, fillers.starts, fillers.lengths, fillers.ids, problem.table,
-        number(RATE), number(REG), int(fill), LOCAL_STEPS, 0, starts, ids, coef, problem.factors.copy(),
+        problem.offsets, problem.items, problem.values, fillers.starts, fillers.lengths, fillers.ids,
+        problem.table, number(RATE), number(REG), int(fill), LOCAL_STEPS, 0, starts, ids, coef,
+        problem.factors.copy(),
     )  # fmt: skip
     plain_add(total, starts, lengths, ids, coef, problem.factors, number(1))
     finish(total, np.bincount(ids, minlength=len(total)), problem.table, REG)
@@ -215,87 +213,20 @@ VARIANTS = (
 )
 
 
-@operation
-def _multiply_add(context: Any, shape: Any, count: Any) -> Any:
-    """``count`` rounds of 20 independent vector multiply-adds; a number that depends on them all."""
-    del context
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        emit = Emitter(context, builder, signature, arguments)
-        kind = ir.VectorType(ir.FloatType(), 16)
-        factor = ir.Constant(kind, [0.999] * 16)
-        starts = [ir.Constant(kind, [1.0 + place] * 16) for place in range(20)]
-        sums = emit.accumulate(
-            arguments[1],
-            starts,
-            lambda _, values: [emit.call("fmuladd", value, factor, factor) for value in values],
-        )
-        total = sums[0]
-        for value in sums[1:]:
-            total = builder.fadd(total, value)
-        return builder.extract_element(total, ir.Constant(ir.IntType(32), 0))
-
-    return types.float32(shape, types.intp), generate
-
-
-@kernel
-def _peak(shape: Span, count: int) -> Number:
-    return _multiply_add(shape, count)
-
-
-@kernel
-def _gather(shape: Span, table: Floats, ids: Index) -> Number:
-    """Touch every cache line of the rows named; eight sums, so that loads need not wait for additions."""
-    a = b = c = d = e = f = g = h = table.dtype.type(0)
-    for j in range(0, len(ids) - 7, 8):
-        for line in range(0, dim_of(shape), 16):
-            a += table[np.uint32(ids[j]), line]
-            b += table[np.uint32(ids[j + 1]), line]
-            c += table[np.uint32(ids[j + 2]), line]
-            d += table[np.uint32(ids[j + 3]), line]
-            e += table[np.uint32(ids[j + 4]), line]
-            f += table[np.uint32(ids[j + 5]), line]
-            g += table[np.uint32(ids[j + 6]), line]
-            h += table[np.uint32(ids[j + 7]), line]
-    return ((a + b) + (c + d)) + ((e + f) + (g + h))
-
-
-@kernel
-def _touch(shape: Span, table: Floats, ids: Index) -> None:
-    """Read, change and write every cache line of the rows named."""
-    for j in range(len(ids)):
-        row = np.uint32(ids[j])
-        for line in range(0, dim_of(shape), 16):
-            table[row, line] += table.dtype.type(1)
-
-
 def _streams(problem: Problem) -> dict[str, Callable[[], object]]:
     """What the floor is made of, over the very rows of the round and in their order."""
     step = client_step(
-        problem.offsets, problem.items, problem.values, problem.fillers, problem.factors, problem.table, problem.dim,
-        rate=RATE, reg=REG, fill=Fill.AVERAGE,
+        problem.offsets, problem.items, problem.values, problem.fillers, problem.factors, problem.table,
+        problem.dim, rate=RATE, reg=REG, fill=Fill.AVERAGE,
     )  # fmt: skip
-    room, shape = padded(problem.table), span(problem.table.shape[1])
+    room = padded(problem.table)
     return {
-        "gather": lambda: _gather(shape, problem.table, step.ids),
-        "read-modify-write": lambda: _touch(shape, room, step.ids),
-        "peak": lambda: _peak(span(1), 1_000_000),
+        "gather": lambda: gathered(problem.table, step.ids),
+        "read-modify-write": lambda: touched(room, step.ids),
+        "peak": lambda: multiplied_and_added(),
         "sampling": lambda: draw_fillers(
             problem.offsets, problem.items, problem.keys, 1.0, len(problem.table)
         ),
-    }
-
-
-def _floors(problem: Problem, best: Mapping[str, float]) -> dict[str, float]:
-    """The larger of the time to move the cache lines and of the time to do the sums as the paper writes them."""
-    rated, filled = int(problem.offsets[-1]), len(problem.fillers.ids)
-    lines = best["gather"] + best["read-modify-write"]
-    per_flop = best["peak"] / (1_000_000 * 20 * 16 * 2)
-    average = (6 * rated + 4 * filled) * problem.dim
-    predicted = average + (4 * LOCAL_STEPS * rated + 2 * filled) * problem.dim
-    return {
-        "floor-average": max(lines, average * per_flop),
-        "floor-predicted": max(lines, predicted * per_flop),
     }
 
 
@@ -316,7 +247,7 @@ def _one_thread() -> Iterator[None]:
 
 
 def _timed(jobs: Mapping[str, Callable[[], object]], repeats: int) -> dict[str, float]:
-    """The shortest of ``repeats`` interleaved runs of each job, after one that is not counted (it compiles)."""
+    """The shortest of ``repeats`` interleaved runs of each job, after one that compiles."""
     best = dict.fromkeys(jobs, float("inf"))
     with _one_thread():
         for turn in range(repeats + 1):
@@ -357,12 +288,12 @@ def run(
             scales[f"{variant.name}-{kind}"] = ratings / int(part.offsets[-1])
     cohorts = [size for size in (200, 1000, 6040) if size <= users] or [users]
     for size in cohorts:
-        jobs[f"cohort-{size}"] = lambda part=problem.first(size): fused(part, Fill.AVERAGE)
+        part = problem.first(size)
+        jobs[f"cohort-{size}"] = lambda part=part: fused(part, Fill.AVERAGE)
     best = _timed(jobs, repeats)
     seconds = {name: best[name] * scale for name, scale in scales.items()}
-    seconds |= {name: best[name] for name in ("sampling", "gather", "read-modify-write")} | _floors(
-        problem, best
-    )
+    seconds |= {name: best[name] for name in ("sampling", "gather", "read-modify-write")}
+    seconds |= floors(best, ratings, len(problem.fillers.ids), dim, LOCAL_STEPS)
     ours = {kind: seconds[f"fused-{kind}"] for kind in KINDS}
     ratios = {f"floor-{kind}": ours[kind] / seconds[f"floor-{kind}"] for kind in KINDS}
     ratios |= {
@@ -388,6 +319,6 @@ def _notes(variants: tuple[Variant, ...], repeats: int) -> list[str]:
     ]
     return [
         f"one thread, processor time, minimum of {repeats} interleaved repeats; fillers drawn beforehand",
-        "floor: the larger of the cache lines moved (gather, read-modify-write of the same rows) and the sums at peak",
+        "floor: the larger of moving the cache lines (gather, read-modify-write) and doing the sums at peak",
         *sampled,
     ]

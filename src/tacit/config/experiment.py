@@ -9,6 +9,7 @@ from typing import Any
 from tacit.config import catalogue
 from tacit.data.interactions import Dataset
 from tacit.errors import TacitError, nearest
+from tacit.evaluate.protocol import parse_metric
 from tacit.round import Method
 from tacit.runtime.run import Fitting, Plan
 from tacit.settings import known_setting
@@ -99,6 +100,8 @@ def resolved(experiment: Experiment, data_dir: Path | None = None) -> tuple[Expe
             f"no method is called {name!r}", nearest(name, [*catalogue.methods(), *catalogue.baselines()])
         )
     settings = catalogue.resolved_settings(name, experiment.settings, experiment.data)
+    for metric in experiment.metrics:
+        parse_metric(metric)
     if experiment.rounds < 0 or experiment.evaluate_every < 0:
         raise TacitError("a negative number of rounds", "give --rounds 1 or more")
     if experiment.rounds and name in catalogue.methods():

@@ -92,7 +92,8 @@ class PerUser:
 class Evaluation:
     """Metrics by name, what is behind them, and what a reader has to know.
 
-    ``errors`` are standard errors with users as the independent draws. ``users`` is how many were evaluated
+    ``errors`` are standard errors with users as the independent draws, where they exist (not for coverage,
+    nor for a single user). ``users`` is how many were evaluated
     on ranking (on ratings, if no ranking metric was asked for). ``ranks`` holds the ranks per candidate rule,
     for results by group.
 
@@ -199,7 +200,7 @@ def evaluate(
     values = {text: value for part in parts for text, value in part.values.items()}
     return Evaluation(
         metrics={name.text: values[name.text].mean for name in names},
-        errors={name.text: values[name.text].error for name in names},
+        errors={name.text: values[name.text].error for name in names if np.isfinite(values[name.text].error)},
         per_user={text: value.per_user for text, value in values.items() if value.per_user is not None},
         notes=tuple(note for part in parts for note in part.notes),
         users=parts[-1].users if parts else 0,

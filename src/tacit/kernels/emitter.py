@@ -36,7 +36,7 @@ def padded_width(dim: int, itemsize: int) -> int:
 
 
 def pieces(dim: int, count: int) -> list[tuple[int, int]]:
-    """A row of ``dim`` numbers as (offset, length) of vectors: whole ones, then halves, quarters, … for the rest.
+    """A row of ``dim`` numbers as (offset, length) of vectors: whole ones, then halves, quarters, ….
 
     Example:
         >>> pieces(21, 8)
@@ -122,7 +122,7 @@ class Emitter:
         return vector if vector.type == kind else self.builder.fpext(vector, kind)
 
     def sums_across(self, vectors: list[Any]) -> Any:
-        """One vector whose lane ``j`` is the sum of the lanes of ``vectors[j]``, for as many vectors as lanes.
+        """One vector whose lane ``j`` is the sum of the lanes of ``vectors[j]``; as many vectors as lanes.
 
         Stage by stage two vectors become one: first inside quarters of 16 bytes, where a shuffle is cheapest,
         then by whole quarters. Every row's terms are added in the same tree, so that a row's sum does not
@@ -138,7 +138,7 @@ class Emitter:
     def accumulate(
         self, count: Any, zeros: list[Any], step: Callable[[Any, list[Any]], list[Any]]
     ) -> list[Any]:
-        """Run ``step(position, sums) -> sums`` for each position below ``count``, the sums kept in registers."""
+        """Run ``step(position, sums) -> sums`` for each position below ``count``, the sums in registers."""
         cells = [cgutils.alloca_once_value(self.builder, zero) for zero in zeros]
         with cgutils.for_range(self.builder, count, intp=LONG) as loop:
             sums = step(loop.index, [self.builder.load(cell) for cell in cells])
@@ -148,7 +148,7 @@ class Emitter:
 
 
 def _stages(count: int) -> list[tuple[list[int], list[int]]]:
-    """The two orders of lanes that each stage of a sum across ``count`` vectors adds; lanes of the second from ``count``."""
+    """The two orders of lanes each stage of a sum across adds; lanes of the second vector from ``count``."""
     size = count // 4
     starts = range(0, count, size)
     inside = [

@@ -1,8 +1,8 @@
-"""A client's work in matrix factorisation: its own vector moves, its items' gradients are told as coefficients.
+"""A client's work in matrix factorisation: its vector moves, its items' gradients are told as coefficients.
 
 The gradient of the squared error of a rating with respect to item ``i`` is ``e_ui U_u + reg V_i`` (Eq. 3 of
-Liang et al., FedRec++, AAAI 2021). A client therefore emits one number ``e_ui`` per item, in one pass over the
-rows it touches; :mod:`tacit.kernels.rows` turns them into rows. The same function serves thousands of
+Liang et al., FedRec++, AAAI 2021). A client therefore emits one number ``e_ui`` per item, in one pass over
+the rows it touches; :mod:`tacit.kernels.rows` turns them into rows. The same function serves thousands of
 simulated clients and one device, and a client's numbers do not depend on who else is in the call.
 """
 
@@ -12,10 +12,11 @@ from typing import NamedTuple
 import numpy as np
 
 from tacit.errors import TacitError
-from tacit.kernels.compiled import Span, dim_of, kernel, span
+from tacit.kernels.compiled import Number, Span, dim_of, kernel, span
 from tacit.kernels.emitter import padded_width
 from tacit.kernels.plain import LARGEST, plain_step
-from tacit.kernels.vectors import block_errors, copied, descend, gram, padded, weighted_sum
+from tacit.kernels.stores import copied
+from tacit.kernels.vectors import block_errors, descend, gram, padded, weighted_sum
 from tacit.types import Floats, Index, Long, Segment
 
 _STRIP = 128  # rows that stay in the nearest cache between their dot products and their sum
@@ -23,7 +24,7 @@ _AVERAGE, _ALL = 1, 1
 
 
 class Fill(IntEnum):
-    """The virtual rating of a filler: no fillers at all, the client's mean, or its model's prediction (Eq. 1)."""
+    """The virtual rating of a filler: none, the client's mean, or the prediction of its model (Eq. 1)."""
 
     NONE = 0
     AVERAGE = 1
@@ -31,7 +32,7 @@ class Fill(IntEnum):
 
 
 class UserStep(IntEnum):
-    """What a client's own gradient is a mean over: its rated items (Eq. 7), or these and the fillers (FedRec)."""
+    """What a client's own gradient is a mean over: rated items (Eq. 7), or these and fillers (FedRec)."""
 
     RATED = 0
     ALL = 1
@@ -117,7 +118,7 @@ def _check(
     clients = len(offsets) - 1
     if factors.shape != (clients, dim) or len(fillers.lengths) != clients:
         raise TacitError(
-            f"vectors of shape {factors.shape} and fillers of {len(fillers.lengths)} clients for {clients} of them",
+            f"vectors of shape {factors.shape}, fillers of {len(fillers.lengths)} clients, {clients} clients",
             f"give one vector of {dim} numbers and one list of fillers per client",
         )
     if table.dtype not in (np.float32, np.float64) or factors.dtype != table.dtype:
@@ -168,9 +169,9 @@ def _errors(
     spare_ids: Index,
     spare: Floats,
 ) -> None:
-    """``out[to + j]`` = row ``ids[at + j]`` · ``vector`` - ``told[by + j]``, or ``- told[by]`` where ``move`` is 0.
+    """``out[to + j]`` = row ``ids[at + j]`` · ``vector`` - ``told[by + move * j]``.
 
-    ``told`` then holds that number once for every lane.
+    With ``move`` 0 one number is meant, which ``told`` then holds once for every lane.
     """
     block = len(spare_ids)
     whole = count - count % block
@@ -214,8 +215,8 @@ def _shift(
     spare_ids: Index,
     spare: Floats,
     same: Floats,
-    rate: float,
-    reg: float,
+    rate: Number,
+    reg: Number,
     steps: int,
 ) -> None:
     """Where ``steps`` full-gradient steps on the rated items lead, as ``U' - U``.
@@ -256,8 +257,8 @@ def _step(
     filler_lengths: Long,
     filler_ids: Index,
     table: Floats,
-    rate: float,
-    reg: float,
+    rate: Number,
+    reg: Number,
     fill: int,
     steps: int,
     user_step: int,

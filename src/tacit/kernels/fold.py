@@ -1,4 +1,4 @@
-"""What a denoising client sends (Eq. 9 of FedRec++): the noise it was sent, less its own gradients, item by item."""
+"""What a denoising client sends (Eq. 9 of FedRec++): the noise it was sent less its own gradients."""
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from tacit.kernels.scatter import (
     tally,
     written,
 )
-from tacit.types import Floats, Index, Long, RankOne, Rows
+from tacit.types import Index, Long, RankOne, Rows
 
 
 def fold(
@@ -32,9 +32,9 @@ def fold(
     """Sum for each denoiser the rows its senders sent and subtract its own; values are written out, ids rise.
 
     ``group_members[group_offsets[g] : group_offsets[g + 1]]`` are the clients of ``noise`` that sent to
-    denoiser ``g``, which is client ``g`` of ``own``. ``counts`` are virtual raters less one where the denoiser
-    rated the item itself: subtracted from those of the uploads they leave the number of true raters, the
-    denoiser included. With ``bits`` the sums are whole steps of a grid (rows written out must be so already).
+    denoiser ``g``, which is client ``g`` of ``own``; nobody sends twice. ``counts`` are virtual raters less
+    one where the denoiser rated the item itself: subtracted from those of the uploads they leave the number of
+    true raters, the denoiser included. With ``bits`` the sums are whole steps of a grid (rows written out must be so already).
     The work is that of what a denoiser receives, and of sorting what it sends.
 
     Example:
@@ -44,10 +44,7 @@ def fold(
         >>> folded.ids.tolist(), folded.values.tolist(), folded.counts.tolist()
         ([1, 4], [[2.0], [-4.0]], [1, 0])
     """
-    if len(group_offsets) != own.clients + 1 or (len(group_members) and max(group_members) >= noise.clients):
-        raise TacitError(
-            "groups and denoisers do not belong together", "give one group of senders per denoiser"
-        )
+    _check_groups(group_offsets, group_members, noise.clients, own.clients)
     noise = _chosen(noise, group_members)
     for rows in (noise, own):
         check(rows, catalogue, _dim(rows), _dim(rows))
@@ -60,6 +57,17 @@ def fold(
         tally(counts, rows, places, people(rows), sign)
         _add(values, rows, places, sign, bits)
     return Rows(np.cumsum(lengths) - lengths, lengths, ids, values, counts)
+
+
+def _check_groups(offsets: Long, members: Long, senders: int, denoisers: int) -> None:
+    fits = len(offsets) == denoisers + 1 and offsets[0] == 0 and offsets[-1] == len(members)
+    fits = fits and not (np.diff(offsets) < 0).any() and not (len(members) and members.min() < 0)
+    if not fits or np.bincount(members, minlength=senders + 1)[senders:].any():
+        raise TacitError(
+            "groups and denoisers do not belong together", "give one group of senders per denoiser"
+        )
+    if len(members) and np.bincount(members).max() > 1:
+        raise TacitError("a client that sent its noise twice", "assign each client to one denoiser")
 
 
 def _chosen(rows: Rows, clients: Long) -> Rows:

@@ -27,7 +27,7 @@ def plain_step(
     coef: Floats,
     factors: Floats,
 ) -> None:
-    """:func:`tacit.kernels.factors.client_step` for any dimension: fills ``ids`` and ``coef``, moves ``factors``."""
+    """``client_step`` for any dimension: fills ``ids`` and ``coef``, moves ``factors``."""
     dim = factors.shape[1]
     gradient, local = np.zeros(dim, table.dtype), np.zeros(dim, table.dtype)
     for client in range(len(starts)):
@@ -62,7 +62,7 @@ def plain_step(
 
 
 @kernel
-def _dot(table: Floats, row: Number, vector: Floats) -> Number:
+def _dot(table: Floats, row: np.uint32, vector: Floats) -> Number:
     total = table.dtype.type(0)
     for k in range(len(vector)):
         total += table[row, k] * vector[k]

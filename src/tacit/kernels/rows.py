@@ -32,6 +32,7 @@ def add_rows(total: Floats, counts: Long, rows: Rows, *, sign: Sign = 1) -> None
     ``total`` has rows of ``dim`` numbers or more (padded); what is beyond ``dim`` stays zero.
 
     Example:
+        >>> from tacit.types import RankOne
         >>> known = RankOne(np.array([2], "f4"), np.array([[1, 3]], "f4"), np.zeros((2, 2), "f4"), 0.0)
         >>> rows = Rows(np.array([0]), np.array([1]), np.array([1], "i4"), known)
         >>> total, counts = np.zeros((2, 2), "f4"), np.zeros(2, "i8")
@@ -79,6 +80,7 @@ def add_rows_grid(total: Long, counts: Long, rows: Rows, *, bits: int, sign: Sig
     Sums wrap around at 2^64, as those of a secure sum do.
 
     Example:
+        >>> from tacit.types import RankOne
         >>> known = RankOne(np.array([2], "f4"), np.array([[1, 3]], "f4"), np.ones((2, 2), "f4"), 0.5)
         >>> rows = Rows(np.array([0]), np.array([1]), np.array([1], "i4"), known)
         >>> total, counts = np.zeros((2, 2), "i8"), np.zeros(2, "i8")
@@ -142,6 +144,7 @@ def materialise(rows: Rows) -> Floats:
     """The numbers ``coef * factor + reg * V_i`` of rows known by their factors, one row per stored position.
 
     Example:
+        >>> from tacit.types import RankOne
         >>> known = RankOne(np.array([2], "f4"), np.array([[1, 3]], "f4"), np.ones((2, 2), "f4"), 0.5)
         >>> materialise(Rows(np.array([0]), np.array([1]), np.array([1], "i4"), known)).tolist()
         [[2.5, 6.5]]
@@ -163,6 +166,7 @@ def materialise_grid(rows: Rows, bits: int) -> Long:
     """The same numbers in whole steps of ``2^-bits``.
 
     Example:
+        >>> from tacit.types import RankOne
         >>> known = RankOne(np.array([2], "f4"), np.array([[1, 3]], "f4"), np.ones((2, 2), "f4"), 0.5)
         >>> materialise_grid(Rows(np.array([0]), np.array([1]), np.array([1], "i4"), known), 1).tolist()
         [[5, 13]]

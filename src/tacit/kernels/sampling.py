@@ -118,7 +118,7 @@ def _draw_rejecting(
 def _draw_passing(
     key: np.uint64, mark: np.int32, seen: NDArray[np.int32], ids: Index, start: int, wanted: int, free: int
 ) -> None:
-    """Take each free item with probability (still wanted) / (still free), which makes all sets equally likely."""
+    """Take each free item with probability (still wanted) / (still free): all sets are equally likely."""
     counter, at = np.uint64(0), start
     for item in range(len(seen)):
         if wanted == 0:

@@ -1,6 +1,6 @@
 """Rows added to wherever they belong: to the rows of a table, or to places of their own.
 
-``targets[p]`` names the row of the total that the stored row ``p`` is added to; for a table these are the ids.
+``targets[p]`` names the row of the total that the stored row ``p`` is added to: for a table, its id.
 """
 
 from typing import Literal
@@ -11,7 +11,7 @@ from tacit.errors import TacitError
 from tacit.kernels.compiled import Number, Span, dim_of, kernel, span
 from tacit.kernels.emitter import padded_width
 from tacit.kernels.plain import LARGEST, plain_add, plain_add_grid
-from tacit.kernels.vectors import scatter, scatter_grid
+from tacit.kernels.stores import scatter, scatter_grid
 from tacit.types import Floats, Index, Long, RankOne, Rows
 
 Sign = Literal[1, -1]
@@ -75,7 +75,7 @@ def people(rows: Rows) -> Index:
 
 
 def check(rows: Rows, height: int, width: int, dim: int) -> None:
-    """Refuse rows that reach outside their own arrays or outside a table of ``height`` rows of ``width`` numbers.
+    """Refuse rows that reach outside their arrays, or a table of ``height`` rows of ``width`` numbers.
 
     Example:
         >>> rows = Rows(np.array([0]), np.array([1]), np.array([7], "i4"), np.array([[1, 3]], "f4"))
@@ -180,7 +180,7 @@ def add_table(
     _add_table(total, rows.starts, rows.lengths, targets, rows.ids, behind, table, number)
 
 
-def tally(counts: Long, rows: Rows, targets: Index, behind: Index, sign: Sign) -> None:
+def tally(counts: np.ndarray, rows: Rows, targets: Index, behind: Index, sign: Sign) -> None:
     """``counts[target] += sign * people``.
 
     Example:
@@ -264,7 +264,9 @@ def _add_table(
 
 
 @kernel
-def _tally(counts: Long, starts: Long, lengths: Long, targets: Index, behind: np.ndarray, sign: int) -> None:
+def _tally(
+    counts: np.ndarray, starts: Long, lengths: Long, targets: Index, behind: np.ndarray, sign: int
+) -> None:
     for client in range(len(starts)):
         for place in range(starts[client], starts[client] + lengths[client]):
             counts[np.uint32(targets[place])] += sign if len(behind) == 0 else sign * behind[place]

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 
 from tacit.kernels.compiled import operation
-from tacit.kernels.emitter import LINE, LONG, Emitter, lanes, padded_width, pieces
+from tacit.kernels.emitter import LINE, LONG, Emitter, lanes, padded_width
 from tacit.types import Floats
 
 _ACCUMULATORS = 24  # of 32 registers; the others hold the row at hand
@@ -27,13 +26,14 @@ def padded(table: Floats) -> Floats:
         >>> wide.shape, wide.ctypes.data % 64, float(wide.sum())
         ((3, 16), 0, 15.0)
     """
-    wide = padded_zeros(*table.shape, table.dtype)
-    wide[:, : table.shape[1]] = table
+    rows, dim = table.shape
+    wide = padded_zeros(rows, dim, table.dtype)
+    wide[:, :dim] = table
     return wide
 
 
 def padded_zeros(rows: int, dim: int, kind: np.dtype | type = np.float32) -> Floats:
-    """Zeros laid out as :func:`padded` does; NumPy's own do not start on a cache line, which costs a total dear.
+    """Zeros laid out as :func:`padded` does; NumPy's own rows straddle cache lines, which costs a total dear.
 
     Example:
         >>> padded_zeros(3, 5).shape
@@ -71,7 +71,7 @@ def block_errors(
     out: Any,
     to: Any,
 ) -> Any:
-    """``out[to + j] = table[ids[at + j]] · vector - told[by + j]`` for the rows ``j`` of one block (``lanes`` of them)."""
+    """``out[to + j] = table[ids[at + j]] · vector - told[by + j]`` for the rows ``j`` of one block."""
     del context, at, by, to
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -176,7 +176,7 @@ def _bands(dim: int, count: int) -> list[list[int]]:
 
 @operation
 def gram(context: Any, shape: Any, table: Any, ids: Any, at: Any, count: Any, out: Any) -> Any:
-    """``out = sum of v vᵀ`` over the ``count`` rows ``v = table[ids[at + j]]``: the vectors on and below the diagonal.
+    """``out = sum of v vᵀ`` over the ``count`` rows ``v = table[ids[at + j]]``, on and below the diagonal.
 
     Entry (r, c) is written where ``c`` lies in the vector of the diagonal or before it.
     """
@@ -224,7 +224,7 @@ def descend(
     rate: Any,
     reg: Any,
 ) -> Any:
-    """``shift -= rate * (share * (gradient + square shift) + reg * (vector + shift))`` for a symmetric matrix."""
+    """``shift -= rate * (share * (gradient + square shift) + reg * (vector + shift))``."""
     del context, share, rate, reg
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -267,129 +267,3 @@ def descend(
 
     number = square.dtype
     return types.void(shape, square, shift, gradient, vector, number, number, number), generate
-
-
-@operation
-def scatter(
-    context: Any, shape: Any, total: Any, targets: Any, at: Any, count: Any, weights: Any, vector: Any
-) -> Any:
-    """``total[targets[at + j]] += weights[at + j] * vector`` for ``count`` rows ``j``, the vector in registers."""
-    del context, at, count
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        emit = Emitter(context, builder, signature, arguments)
-        split = pieces(emit.dim, lanes(emit.itemsize(1)))
-        kinds = [ir.VectorType(emit.element(1), count) for _, count in split]
-        target, names, factors, stride = emit.data(1), emit.data(2), emit.data(5), emit.stride(1)
-        base = emit.data(6)
-        held = [
-            emit.load(base, ir.Constant(LONG, offset), kind)
-            for (offset, _), kind in zip(split, kinds, strict=True)
-        ]
-
-        def add_row(position: Any, nothing: list[Any]) -> list[Any]:
-            place = builder.add(arguments[3], position)
-            row, weight = emit.row(names, place, stride), emit.load(factors, place, emit.element(5))
-            for (offset, count), kind, part in zip(split, kinds, held, strict=True):
-                at = emit.after(row, offset)
-                value = emit.call("fmuladd", emit.splat(weight, count), part, emit.load(target, at, kind))
-                emit.store(value, target, at)
-            return nothing
-
-        emit.accumulate(arguments[4], [], add_row)
-        return context.get_dummy_value()
-
-    return types.void(shape, total, targets, types.intp, types.intp, weights, vector), generate
-
-
-@operation
-def scatter_grid(
-    context: Any,
-    shape: Any,
-    total: Any,
-    targets: Any,
-    ids: Any,
-    at: Any,
-    count: Any,
-    weights: Any,
-    vector: Any,
-    table: Any,
-    reg: Any,
-    scale: Any,
-) -> Any:
-    """``total[targets[p]] += round(scale * (weights[p] * vector + reg * table[ids[p]]))`` for ``count`` places from ``at``.
-
-    Everything is done in double precision, where products of single-precision numbers are exact; entries
-    beyond ±2^62 steps are held there, so that the conversion is always defined.
-    """
-    del context, at, count, reg, scale
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        emit = Emitter(context, builder, signature, arguments)
-        split = pieces(emit.dim, 8)
-        target, aims, names, factors, rows = (emit.data(position) for position in (1, 2, 3, 6, 8))
-        base, stride, width = emit.data(7), emit.stride(1), emit.stride(8)
-        held = [
-            emit.widened(emit.load(base, ir.Constant(LONG, offset), ir.VectorType(emit.element(7), count)))
-            for offset, count in split
-        ]
-
-        def rounded(product: Any, count: int) -> Any:
-            limit = emit.splat(ir.Constant(ir.DoubleType(), 2.0**62), count)
-            scaled = builder.fmul(product, emit.splat(arguments[10], count))
-            bounded = emit.call("maxnum", emit.call("minnum", scaled, limit), builder.fneg(limit))
-            return builder.fptosi(emit.call("rint", bounded), ir.VectorType(LONG, count))
-
-        def add_row(position: Any, nothing: list[Any]) -> list[Any]:
-            place = builder.add(arguments[4], position)
-            aim, row = emit.row(aims, place, stride), emit.row(names, place, width)
-            weight = emit.load(factors, place, emit.element(6))
-            weight = weight if weight.type == ir.DoubleType() else builder.fpext(weight, ir.DoubleType())
-            for (offset, count), part in zip(split, held, strict=True):
-                old = emit.load(rows, emit.after(row, offset), ir.VectorType(emit.element(8), count))
-                shrink = builder.fmul(emit.splat(arguments[9], count), emit.widened(old))
-                value = rounded(builder.fadd(builder.fmul(emit.splat(weight, count), part), shrink), count)
-                at = emit.after(aim, offset)
-                emit.store(builder.add(emit.load(target, at, value.type), value), target, at)
-            return nothing
-
-        emit.accumulate(arguments[5], [], add_row)
-        return context.get_dummy_value()
-
-    signature = types.void(
-        shape,
-        total,
-        targets,
-        ids,
-        types.intp,
-        types.intp,
-        weights,
-        vector,
-        table,
-        types.float64,
-        types.float64,
-    )
-    return signature, generate
-
-
-@operation
-def copied(context: Any, source: Any, at: Any, count: Any, target: Any, to: Any) -> Any:
-    """``target[to : to + count] = source[at : at + count]`` for arrays of one type that do not overlap."""
-    del context, at, count, to
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        kinds = signature.args
-        data = [
-            context.make_array(kinds[position])(context, builder, value=arguments[position]).data
-            for position in (0, 3)
-        ]
-        cgutils.raw_memcpy(
-            builder,
-            builder.gep(data[1], [arguments[4]]),
-            builder.gep(data[0], [arguments[1]]),
-            arguments[2],
-            kinds[0].dtype.bitwidth // 8,
-        )
-        return context.get_dummy_value()
-
-    return types.void(source, types.intp, types.intp, target, types.intp), generate

@@ -1,0 +1,1 @@
+"""Published tables, regenerated: the paper's number beside ours. One module per paper."""
