@@ -28,6 +28,7 @@ def tiny_1m(path):
         ("ml-1m:catalog=ids", "ml-1m has no option 'catalog'; did you mean 'catalogue'"),
         ("ml-1m:catalogue=idz", "did you mean 'ids'"),
         ("demo:users=none", "not a whole number"),
+        ("demo:users", "write demo:option=value,option=value"),
         ("missing.csv", "does not exist"),
         ("some/where", "does not exist"),
     ],

@@ -56,7 +56,7 @@ def pmf(mu: float, rate: float, step: float) -> Any:
 
     Example:
         >>> round(pmf(mu=1.0, rate=0.1, step=1e-3).get_epsilon_for_delta(1e-6), 2)
-        1.93
+        2.18
     """
     from dp_accounting.pld import pld_pmf
 

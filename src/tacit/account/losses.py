@@ -60,7 +60,7 @@ def pmf_of_atoms(
 
     Example:
         >>> coin = pmf_of_atoms(np.array([-1.0, 1.0]), np.array([0.26894142, 0.73105858]), 0.25)
-        >>> round(coin.get_delta_for_epsilon(0.0), 4)
+        >>> round(float(coin.get_delta_for_epsilon(0.0)), 4)
         0.4621
     """
     cells = np.floor(losses / step).astype(np.int64)

@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from tacit.aggregate.aggregator import Aggregator
+from tacit.kernels.precision import widened
 from tacit.kernels.rows import add_rows, add_rows_grid, add_values, add_values_grid, finish
 from tacit.kernels.vectors import padded
 from tacit.types import Array, Arrays, Delivers, Floats, Long, RankOne, RoundFacts, Rows
@@ -27,16 +28,20 @@ class ItemTally:
 class PerItemMean(Aggregator):
     """``sum / count`` for every item somebody sent a row of; the others stay where they are.
 
-    ``divide=False`` leaves the sum as it is (summed gradients).
+    ``divide=False`` leaves the sum as it is (summed gradients). ``precise`` sums floats in double precision:
+    where much is added only to be taken out again, single precision would leave its rounding behind.
     """
 
     accepts: ClassVar[frozenset[Delivers]] = frozenset(Delivers)
     table: str = "items"
     divide: bool = True
+    precise: bool = False
 
     def start(self, shared: Mapping[str, Array]) -> ItemTally:
         """Nothing summed yet."""
         table: Floats = shared[self.table]  # type: ignore[assignment]
+        if self.precise:
+            table = table.astype(np.float64)
         return ItemTally(
             table, None, np.zeros(len(table), dtype=np.int64), np.zeros(len(table), dtype=np.int64)
         )
@@ -45,6 +50,8 @@ class PerItemMean(Aggregator):
         """Add some clients' rows, in the order in which they are given."""
         rows = arrays[self.table]
         assert isinstance(rows, Rows)
+        if self.precise:
+            rows = widened(rows)
         known = rows.values if isinstance(rows.values, RankOne) else None
         whole = known.grid > 0 if known else np.issubdtype(rows.values.dtype, np.integer)  # type: ignore[union-attr]
         if tally.total is None:

@@ -60,7 +60,12 @@ class Files:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What to look for: zips and folders by their usual names, and the files that must be inside."""
+    """What to look for: zips and folders by their usual names, and the files that must be inside.
+
+    Example:
+        >>> Wanted(("ml-1m.zip",), ("ml-1m",), ("ratings.dat",)).files
+        ('ratings.dat',)
+    """
 
     archives: tuple[str, ...]
     folders: tuple[str, ...]
@@ -96,6 +101,14 @@ def find(wanted: Wanted, folder: Path, foreign: frozenset[str] = frozenset()) ->
 
     ``foreign`` are folder names of other data sets, which are left alone when files are looked for by
     name only (several data sets have a ``ratings.csv``).
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     (Path(folder) / "any").mkdir()
+        ...     _ = (Path(folder) / "any" / "log.dat").write_text("1 2")
+        ...     find(Wanted(("log.zip",), ("log",), ("log.dat",)), Path(folder)).read("log.dat")
+        b'1 2'
     """
     for archive in wanted.archives:
         if (folder / archive).is_file():

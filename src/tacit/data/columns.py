@@ -28,7 +28,12 @@ _PLAIN_NUMBER = frozenset(b"0123456789+-.eE")
 
 @dataclass(frozen=True)
 class Field:
-    """A column that is wanted: its place in the line, what to call it in an error, and what it holds."""
+    """A column that is wanted: its place in the line, what to call it in an error, and what it holds.
+
+    Example:
+        >>> Field(2, "rating", "number").name
+        'rating'
+    """
 
     place: int
     name: str
@@ -59,9 +64,15 @@ class _NotDigits(Exception):
 
 
 def read_columns(table: Table, fields: Sequence[Field], progress: Progress | None = None) -> list[Column]:
-    """The wanted columns: ``int64`` for whole numbers, ``float64`` for numbers, integers or text for ids.
+    r"""The wanted columns: ``int64`` for whole numbers, ``float64`` for numbers, integers or text for ids.
 
     Ids are integers only if all of them are, written the usual way (``007`` is text: it is not ``7``).
+    What does not fit is refused with file, line and what was expected there.
+
+    Example:
+        >>> read_columns(Table("r.csv", b"a,1\nb\n", b",", 2), [Field(0, "user", "id")])
+        Traceback (most recent call last):
+        tacit.errors.TacitError: r.csv, line 2: expected 2 fields, found 1; correct or remove that line
     """
     if not table.raw.strip():
         raise TacitError(f"{table.file} holds no rows", "give a file with at least one interaction")

@@ -72,6 +72,11 @@ def _from_path(name: str, given: Mapping[str, str], progress: Progress | None) -
     if looks_like_path:
         what = "is a folder, not a table" if path.is_dir() else "does not exist"
         raise TacitError(f"{name} {what}", "give the path of a CSV, TSV, Parquet or .inter file")
+    known_head = name.partition(":")[0]
+    if known_head in sources():
+        raise TacitError(
+            f"cannot read the options in {name!r}", f"write {known_head}:option=value,option=value"
+        )
     raise TacitError(f"no data set is called {name!r}", nearest(name, sources()))
 
 

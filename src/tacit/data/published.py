@@ -15,7 +15,11 @@ class Published:
     """Counts over the log (items: those somebody touched), and a fingerprint of its content.
 
     The fingerprint does not depend on the order of the rows, the line ends or the archive, so a faithful
-    copy in any packing passes, and one altered cell does not.
+    copy in any packing passes, and one altered cell does not. ``None`` stands for what nobody stated.
+
+    Example:
+        >>> Published(users=943, items=1682, interactions=100_000, histogram={5: 21_201}).fingerprint is None
+        True
     """
 
     users: int | None
@@ -48,7 +52,14 @@ def fingerprint(dataset: Dataset) -> int:
 
 
 def verify(dataset: Dataset, published: Published, where: str) -> None:
-    """Refuse, in one line, a copy that is cut short or altered."""
+    """Refuse, in one line, a copy that is cut short or altered.
+
+    Example:
+        >>> from tacit.data.load import load
+        >>> verify(load("demo:users=20,items=30,mean=10"), Published(20, 30, 10_000), "ratings.dat")
+        Traceback (most recent call last):
+        tacit.errors.TacitError: ratings.dat is cut short or altered: it holds ... interactions ...
+    """
     log = dataset.interactions
     found = {
         "interactions": len(log),

@@ -20,7 +20,12 @@ from tacit.data.spec import Option
 
 @dataclass(frozen=True)
 class Request:
-    """What a reader is given: the files, every option's value, and whom to tell how far it is."""
+    """What a reader is given: the files, every option's value, and whom to tell how far it is.
+
+    Example:
+        >>> Request(Files(), {"seed": "1"}).settings["seed"]
+        '1'
+    """
 
     files: Files
     settings: Mapping[str, str]
@@ -33,6 +38,10 @@ class Download:
 
     ``md5`` is the publisher's checksum of the archive; where none is given, ``inner`` holds checksums of
     files in it.
+
+    Example:
+        >>> Download("https://example.org/log.zip", "log.zip", md5="0" * 32).archive
+        'log.zip'
     """
 
     url: str
@@ -150,7 +159,16 @@ def assembled(
     citation: str = "",
     notes: tuple[str, ...] = (),
 ) -> Dataset:
-    """A data set out of raw columns; features are looked up for the ids that are kept, in their order."""
+    """A data set out of raw columns; features are looked up for the ids that are kept, in their order.
+
+    A ``catalogue`` adds items to know of beside those in the log.
+
+    Example:
+        >>> log = Log(np.array([8, 3]), np.array([50, 40]), np.array([1.0, 2.0]))
+        >>> data = assembled("toy", log, scale=None, catalogue=np.array([40, 45]))
+        >>> data.item_ids.values.tolist(), data.interactions.items.tolist(), data.interactions.values.tolist()
+        ([40, 45, 50], [0, 2], [2.0, 1.0])
+    """
     people, things = numbered(log.users), numbered(log.items)
     items, item_ids = things.positions, things.ids
     if catalogue is not None:

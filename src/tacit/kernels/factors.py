@@ -16,7 +16,7 @@ from tacit.kernels.compiled import Number, Span, dim_of, kernel, span
 from tacit.kernels.emitter import padded_width
 from tacit.kernels.plain import LARGEST, plain_step
 from tacit.kernels.stores import copied
-from tacit.kernels.vectors import block_errors, descend, gram, padded, weighted_sum
+from tacit.kernels.vectors import block_errors, advance, gram, padded, weighted_sum
 from tacit.types import Floats, Index, Long, Segment
 
 _STRIP = 128  # rows that stay in the nearest cache between their dot products and their sum
@@ -173,11 +173,15 @@ def _errors(
 
     With ``move`` 0 one number is meant, which ``told`` then holds once for every lane.
     """
-    block = len(spare_ids)
+    block = 64 // table.itemsize
     whole = count - count % block
     for done in range(0, whole, block):
         block_errors(shape, table, ids, at + done, vector, told, by + done * move, out, to + done)
-    if whole < count:
+    if whole < count and whole > 0:
+        # A full block that ends with the last row: some rows twice, with the same bits.
+        last = count - block
+        block_errors(shape, table, ids, at + last, vector, told, by + last * move, out, to + last)
+    elif whole < count:
         for j in range(block):
             place = min(whole + j, count - 1)
             spare_ids[j] = ids[at + place]
@@ -221,30 +225,35 @@ def _shift(
 ) -> None:
     """Where ``steps`` full-gradient steps on the rated items lead, as ``U' - U``.
 
-    With ``A`` the sum of ``V_i V_iᵀ`` the gradient at ``U + shift`` is the one at ``U`` plus ``A shift``:
-    each step costs ``dim²`` where forming ``A`` pays, and two passes over the rows where it does not.
+    With ``A`` the mean of ``V_i V_iᵀ`` a step is ``shift ← ((1 - rate reg) I - rate A) shift + push``, ``push``
+    being the first step. It costs ``dim²`` where forming ``A`` pays, two passes over the rows where not.
     """
-    vector, gradient, shift, push = work[0], work[1], work[2], work[3]
-    dim = dim_of(shape)
+    vector, gradient, shift, push, pull = work[0], work[1], work[2], work[3], work[4]
+    dim, block = dim_of(shape), 64 // table.itemsize
+    share, keep = table.dtype.type(1 / count), 1 - rate * reg
     shift[:] = 0
-    pays = count * dim + 2 * steps * dim < 4 * steps * count
-    if pays:
+    for k in range(dim):
+        push[k] = -rate * (gradient[k] * share + reg * vector[k])
+    if count * dim + 2 * steps * dim < 4 * steps * count:
         gram(shape, table, items, at, count, square)
-        for row in range(dim):
-            for column in range((row // len(spare) + 1) * len(spare), dim):
+        for column in range(block, dim):
+            for row in range(column - column % block):
                 square[row, column] = square[column, row]
-    share = table.dtype.type(1 / count)
-    for step in range(steps):
-        if pays:
-            descend(shape, square, shift, gradient, vector, share, rate, reg)
-            continue
-        push[:] = gradient
-        for done in range(0, count * min(step, 1), len(room)):
+        for row in range(dim):
+            for column in range(table.shape[1]):
+                square[row, column] *= -rate * share
+            square[row, row] += keep
+        for _ in range(steps):
+            advance(shape, square, shift, push)
+        return
+    for _ in range(steps):
+        pull[:] = 0
+        for done in range(0, count, len(room)):
             size = min(len(room), count - done)
             _errors(shape, table, items, at + done, size, shift, same, 0, 0, room, 0, spare_ids, spare)
-            weighted_sum(shape, table, items, at + done, size, room, 0, push)
-        for k in range(len(shift)):
-            shift[k] -= rate * (push[k] * share + reg * (vector[k] + shift[k]))
+            weighted_sum(shape, table, items, at + done, size, room, 0, pull)
+        for k in range(dim):
+            shift[k] = keep * shift[k] - rate * share * pull[k] + push[k]
 
 
 @kernel
@@ -268,7 +277,7 @@ def _step(
     factors: Floats,
 ) -> None:
     dim, width = dim_of(shape), table.shape[1]
-    work = np.zeros((4, width), table.dtype)
+    work = np.zeros((5, width), table.dtype)
     vector, gradient, shift = work[0], work[1], work[2]
     square = np.zeros((dim, width), table.dtype)
     room = np.empty(_STRIP, table.dtype)

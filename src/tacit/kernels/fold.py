@@ -33,8 +33,9 @@ def fold(
 
     ``group_members[group_offsets[g] : group_offsets[g + 1]]`` are the clients of ``noise`` that sent to
     denoiser ``g``, which is client ``g`` of ``own``; nobody sends twice. ``counts`` are virtual raters less
-    one where the denoiser rated the item itself: subtracted from those of the uploads they leave the number of
-    true raters, the denoiser included. With ``bits`` the sums are whole steps of a grid (rows written out must be so already).
+    one where the denoiser rated the item itself: subtracted from those of the uploads they leave the number
+    of true raters, the denoiser included. With ``bits`` the sums are whole steps of a grid (rows written out
+    must be so already).
     The work is that of what a denoiser receives, and of sorting what it sends.
 
     Example:

@@ -36,6 +36,6 @@ def gathered(offsets: Long, chosen: Index, new_offsets: Long, source: Array) -> 
         >>> gathered(offsets, chosen, gathered_offsets(offsets, chosen), np.arange(5))
         array([2, 3, 4, 0, 1])
     """
-    target = np.empty(int(new_offsets[-1]), dtype=source.dtype)
+    target = np.empty((int(new_offsets[-1]), *source.shape[1:]), dtype=source.dtype)
     _gather(offsets, chosen, new_offsets, source, target)
     return target

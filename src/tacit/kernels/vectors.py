@@ -213,19 +213,9 @@ def gram(context: Any, shape: Any, table: Any, ids: Any, at: Any, count: Any, ou
 
 
 @operation
-def descend(
-    context: Any,
-    shape: Any,
-    square: Any,
-    shift: Any,
-    gradient: Any,
-    vector: Any,
-    share: Any,
-    rate: Any,
-    reg: Any,
-) -> Any:
-    """``shift -= rate * (share * (gradient + square shift) + reg * (vector + shift))``."""
-    del context, share, rate, reg
+def advance(context: Any, shape: Any, square: Any, shift: Any, push: Any) -> Any:
+    """``shift = square shift + push`` for a symmetric matrix."""
+    del context
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         emit = Emitter(context, builder, signature, arguments)
@@ -248,22 +238,17 @@ def descend(
             parts = [add_row(emit.after(first, c), sums[c * lines : (c + 1) * lines]) for c in range(chains)]
             return [line for part in parts for line in part]
 
-        zeros = [ir.Constant(kind, None)] * (lines * (chains - 1))
-        sums = _lines(emit, emit.data(3), start, width, kind) + zeros
+        sums = _lines(emit, emit.data(3), start, width, kind)
+        sums += [ir.Constant(kind, None)] * (lines * (chains - 1))
         sums = emit.accumulate(ir.Constant(LONG, emit.dim // chains), sums, add_rows)
         for row in range(emit.dim - emit.dim % chains, emit.dim):
             sums[:lines] = add_row(ir.Constant(LONG, row), sums[:lines])
-        share, rate, reg = (emit.splat(arguments[position], kind.count) for position in (5, 6, 7))
         for line in range(lines):
-            place = ir.Constant(LONG, line * kind.count)
-            push = sums[line]
-            for part in sums[lines + line :: lines]:
-                push = builder.fadd(push, part)
-            old = emit.load(target, place, kind)
-            shrink = builder.fmul(reg, builder.fadd(emit.load(emit.data(4), place, kind), old))
-            step = builder.fmul(rate, emit.call("fmuladd", push, share, shrink))
-            emit.store(builder.fsub(old, step), target, place)
+            parts = sums[line::lines]
+            while len(parts) > 1:
+                pairs = [builder.fadd(a, b) for a, b in zip(parts[::2], parts[1::2], strict=False)]
+                parts = pairs + parts[2 * len(pairs) :]
+            emit.store(parts[0], target, ir.Constant(LONG, line * kind.count))
         return context.get_dummy_value()
 
-    number = square.dtype
-    return types.void(shape, square, shift, gradient, vector, number, number, number), generate
+    return types.void(shape, square, shift, push), generate

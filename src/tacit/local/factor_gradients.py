@@ -16,6 +16,7 @@ import numpy as np
 from tacit.errors import TacitError
 from tacit.kernels.factors import ClientStep, Fill, UserStep, client_step
 from tacit.kernels.fold import fold
+from tacit.kernels.precision import widened
 from tacit.kernels.vectors import padded
 from tacit.local.work import Broadcast, Inbox, Letters, LocalWork, Work
 from tacit.rng import Keys
@@ -117,7 +118,12 @@ class Denoising(LocalWork):
             )
         step, mine = self.own.step(received, private, cohort)
         noise = fold(
-            inbox.rows, mine, inbox.offsets, inbox.members, catalogue=cohort.catalogue, bits=self.grid or None
+            widened(inbox.rows),
+            widened(mine),
+            inbox.offsets,
+            inbox.members,
+            catalogue=cohort.catalogue,
+            bits=self.grid or None,
         )
         assert not isinstance(noise.values, RankOne)
         assert noise.counts is not None

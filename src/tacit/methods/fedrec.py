@@ -179,7 +179,7 @@ def fedrec_plus_plus(
         local=local,
         protections=_protections(rho, fillers, sums),
         transport=direct(),
-        aggregator=PerItemMean(),
+        aggregator=PerItemMean(precise=True),
         exposes={**EXPOSES, **PEER},
     )
     denoising = Exchange(
@@ -190,7 +190,7 @@ def fedrec_plus_plus(
         local=Denoising(replace(local, letters="none"), grid=GRID_BITS if sums == "grid" else 0),
         protections=_protections(0.0, fillers, sums),
         transport=direct(),
-        aggregator=PerItemMean(),
+        aggregator=PerItemMean(precise=True),
         exposes=EXPOSES,
         reads_letters=True,
     )
