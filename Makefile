@@ -10,7 +10,7 @@ demo: $(READY)
 	@echo "the report of one of them: runs/demo/fedrec++-rho-3-seed1/report.html"
 
 test: $(READY)
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest
 
 check: $(READY)
 	$(BIN)/ruff check .

@@ -51,9 +51,13 @@ def test_a_message_is_as_long_as_was_said_and_comes_back_sorted(lengths, dim, se
 @pytest.mark.parametrize("grid", [0, 16])
 def test_rows_known_by_their_factors_travel_as_numbers(grid):
     table = np.arange(12, dtype="f4").reshape(4, 3)
-    known = RankOne(np.array([2.0, -1.0, 0.5], "f4"), np.array([[1, 2, 3], [4, 5, 6]], "f4"), table, 0.1, grid)
+    known = RankOne(
+        np.array([2.0, -1.0, 0.5], "f4"), np.array([[1, 2, 3], [4, 5, 6]], "f4"), table, 0.1, grid
+    )
     rows = Rows(np.array([0, 2]), np.array([2, 1]), np.array([3, 1, 0], "i4"), known)
-    assert codec.nbytes({"items": rows}, 2).tolist() == [len(codec.encode({"items": rows}, 0, c)) for c in (0, 1)]
+    assert codec.nbytes({"items": rows}, 2).tolist() == [
+        len(codec.encode({"items": rows}, 0, c)) for c in (0, 1)
+    ]
     found = codec.decode(codec.encode({"items": rows}, 0, 0)).arrays["items"]
     expected = np.array([[-1, -2, -3], [2, 4, 6]]) + 0.1 * table[[1, 3]]
     if grid:

@@ -12,7 +12,9 @@ from tacit.rng import SeededKeys, SystemKeys, mixed, normals, uniforms
 def test_grouping_never_changes_a_key(people, seed):
     keys, people = SeededKeys(seed), np.array(people, "i4")
     together = keys.users(people, "fillers", 3)
-    assert np.array_equal(together, np.concatenate([keys.users(people[i : i + 1], "fillers", 3) for i in range(len(people))]))
+    assert np.array_equal(
+        together, np.concatenate([keys.users(people[i : i + 1], "fillers", 3) for i in range(len(people))])
+    )
 
 
 def test_every_part_of_a_key_matters():

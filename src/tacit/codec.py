@@ -168,8 +168,8 @@ def _decoded(reader: _Reader) -> tuple[str, Array | Rows]:
     dtype = _DTYPES[dtype_code]
     if kind == _DENSE:
         return name, reader.array(dtype, (1, *shape))
-    ids = reader.array(np.dtype("i4"), shape[:1])
-    counts = reader.array(np.dtype("i4"), shape[:1]) if kind == _COUNTED else None
+    ids = reader.array(np.dtype("i4"), shape[:1]).view(np.int32)
+    counts = reader.array(np.dtype("i4"), shape[:1]).view(np.int32) if kind == _COUNTED else None
     values = reader.array(dtype, shape)
     zero = np.zeros(1, dtype=np.int64)
     return name, Rows(zero, zero + shape[0], ids, values, counts)

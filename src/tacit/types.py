@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-Array: TypeAlias = NDArray[np.generic]
+Array: TypeAlias = NDArray[Any]
 Floats: TypeAlias = NDArray[np.floating]
 Index: TypeAlias = NDArray[np.int32]
 Long: TypeAlias = NDArray[np.int64]

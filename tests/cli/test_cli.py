@@ -38,11 +38,28 @@ def test_json_is_one_object_and_nothing_else(finished):
     result = json.loads(done.stdout)
     assert done.stdout.count("\n") == 1
     assert done.stderr == ""
-    assert {"method", "data", "split", "seed", "rounds", "settings", "metrics", "privacy", "traffic", "seconds", "run"} <= set(result)
+    assert {
+        "method",
+        "data",
+        "split",
+        "seed",
+        "rounds",
+        "settings",
+        "metrics",
+        "privacy",
+        "traffic",
+        "seconds",
+        "run",
+    } <= set(result)
     assert result["rounds"] == 30
     assert {"rmse", "mae", "hr@10", "ndcg@10"} <= set(result["metrics"])
     assert result["run"] == str(folder)
-    traffic = {"up_bytes_per_client_round", "down_bytes_per_client_round", "total_bytes", "setup_bytes_per_client"}
+    traffic = {
+        "up_bytes_per_client_round",
+        "down_bytes_per_client_round",
+        "total_bytes",
+        "setup_bytes_per_client",
+    }
     assert traffic <= set(result["traffic"])
     for line in result["privacy"]:
         assert {"observer", "unit", "adjacency", "epsilon", "delta", "mode", "assumes"} <= set(line)
@@ -59,7 +76,9 @@ def test_the_folder_holds_what_the_contract_names(finished):
     ledger = [json.loads(line) for line in (folder / "ledger.jsonl").read_text().splitlines()]
     assert len(ledger) == 60
     assert {line["exchange"] for line in ledger} == {"train", "denoise"}
-    total = sum(sum(line["traffic"][kind] for kind in ("up", "down", "letters_out", "letters_in")) for line in ledger)
+    total = sum(
+        sum(line["traffic"][kind] for kind in ("up", "down", "letters_out", "letters_in")) for line in ledger
+    )
     assert total == json.loads((folder / "result.json").read_text())["traffic"]["total_bytes"]
 
 
@@ -83,7 +102,20 @@ def test_recommendations_are_raw_ids_of_unseen_items(finished, tmp_path):
 
 def killed_after_some_rounds(folder, how):
     process = subprocess.Popen(
-        [sys.executable, "-m", "tacit", "run", "fedrec", "--data", "demo", "--rounds", "3000", "--out", folder, "--quiet"],
+        [
+            sys.executable,
+            "-m",
+            "tacit",
+            "run",
+            "fedrec",
+            "--data",
+            "demo",
+            "--rounds",
+            "3000",
+            "--out",
+            folder,
+            "--quiet",
+        ],
         env={**os.environ, "TACIT_DATA": ""},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
@@ -213,7 +245,20 @@ def test_lists_are_readable_and_parsable():
 
 
 def test_compare_puts_twins_and_baselines_beside(tmp_path):
-    done = tacit("compare", "fedmf", "fedrec:rho=2", "--data", TINY, "--rounds", 5, "--seeds", 2, "--out", tmp_path, "--json")
+    done = tacit(
+        "compare",
+        "fedmf",
+        "fedrec:rho=2",
+        "--data",
+        TINY,
+        "--rounds",
+        5,
+        "--seeds",
+        2,
+        "--out",
+        tmp_path,
+        "--json",
+    )
     table = json.loads(done.stdout)
     labels = [row["method"] for row in table["rows"]]
     assert labels[:2] == ["fedmf", "fedrec:rho=2"]
@@ -225,5 +270,6 @@ def test_compare_puts_twins_and_baselines_beside(tmp_path):
 
 
 def test_importing_tacit_is_quick():
-    code = "import sys, tacit; sys.exit(any(name in sys.modules for name in ('torch', 'numba', 'scipy', 'numpy')))"
+    heavy = ("torch", "numba", "scipy", "numpy")
+    code = f"import sys, tacit; sys.exit(any(name in sys.modules for name in {heavy}))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

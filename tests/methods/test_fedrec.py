@@ -16,13 +16,23 @@ from tacit.runtime.simulate import Execution, new_world, one_round
 from tacit.testing.reference.fedrec import Recipe, fedrec_plus_plus_round, fedrec_round
 from tacit.testing.tiny import tiny_federation
 
-SMALL = {"dim": 4, "rounds": 8, "rate": 0.3, "decay": 0.95, "reg": 0.02, "spread": 0.5, "t_predict": 3, "t_local": 4}
+SMALL = {
+    "dim": 4,
+    "rounds": 8,
+    "rate": 0.3,
+    "decay": 0.95,
+    "reg": 0.02,
+    "spread": 0.5,
+    "t_predict": 3,
+    "t_local": 4,
+}
 
 
 def histories(federation):
     bounds = zip(federation.offsets[:-1], federation.offsets[1:], strict=True)
     return [
-        list(zip(federation.items[a:b].tolist(), federation.values[a:b].tolist(), strict=True)) for a, b in bounds
+        list(zip(federation.items[a:b].tolist(), federation.values[a:b].tolist(), strict=True))
+        for a, b in bounds
     ]
 
 
@@ -89,7 +99,11 @@ def test_fedrec_plus_plus_is_lossless(rho, denoisers, pairs, threads, seed):
     """Any rho, denoisers, grouping and threads: bit-equal on the grid, 1e-12 in float64, 3e-4 in float32."""
     federation = tiny_federation(seed=seed)
     execution = Execution(threads, pairs)
-    for kind, sums, absolute in (("float32", "grid", 0.0), ("float64", "float", 1e-12), ("float32", "float", 3e-4)):
+    for kind, sums, absolute in (
+        ("float32", "grid", 0.0),
+        ("float64", "float", 1e-12),
+        ("float32", "float", 3e-4),
+    ):
         plain = fedmf(**_without_fillers(), precision=kind, sums=sums)
         noisy = fedrec_plus_plus(**SMALL, rho=rho, denoisers=denoisers, precision=kind, sums=sums)
         expected = trained(plain, federation, seed)
@@ -166,7 +180,10 @@ def test_every_setting_matters(change):
 
 def test_the_number_of_denoisers_matters_to_the_bytes_but_not_to_the_model():
     federation = tiny_federation(users=20, items=30)
-    worlds = [new_world(fedrec_plus_plus(**SMALL, denoisers=n, sums="grid"), federation, SeededKeys(1)) for n in (1, 10)]
+    worlds = [
+        new_world(fedrec_plus_plus(**SMALL, denoisers=n, sums="grid"), federation, SeededKeys(1))
+        for n in (1, 10)
+    ]
     records = [one_round(world) for world in worlds]
     assert records[0][1].traffic.rows_up != records[1][1].traffic.rows_up
     assert np.array_equal(worlds[0].server.shared["items"], worlds[1].server.shared["items"])
@@ -192,7 +209,10 @@ def test_the_local_twin_answers_with_the_owners_mean():
     world = trained(fedrec(**SMALL, twin="local"), federation)
     people = np.arange(len(federation), dtype=np.int32)
     predicted = world.method.model.scorer(world.server.shared, world.private).predict(people, people)
-    means = [np.mean(federation.values[a:b]) for a, b in zip(federation.offsets, federation.offsets[1:], strict=False)]
+    means = [
+        np.mean(federation.values[a:b])
+        for a, b in zip(federation.offsets, federation.offsets[1:], strict=False)
+    ]
     np.testing.assert_allclose(predicted, means, rtol=1e-6)
 
 
@@ -211,7 +231,11 @@ def test_rounds_with_few_clients_keep_the_denoisers():
 def test_a_diverging_run_is_refused_and_keeps_the_last_good_model():
     method = replace(fedmf(**{**_without_fillers(), "rate": 60.0, "spread": 5.0}), rounds=50)
     world = new_world(method, tiny_federation(), SeededKeys(1))
-    with pytest.raises(TacitError, match="diverged"), np.errstate(all="ignore"):
+
+    def train():
         for _ in range(method.rounds):
             one_round(world)
+
+    with pytest.raises(TacitError, match="diverged"), np.errstate(all="ignore"):
+        train()
     assert np.isfinite(world.server.shared["items"]).all()

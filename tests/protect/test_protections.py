@@ -42,7 +42,9 @@ def test_kept_fillers_stay_and_fresh_ones_change():
 def test_the_grid_rounds_to_the_nearest_step_and_back(numbers, bits):
     one = np.zeros(1, "i8")
     values = np.array([numbers], dtype=np.float64)
-    sent = Grid(bits).on_client({"items": Rows(one, one + 1, np.zeros(1, "i4"), values)}, None, None, np.zeros(1, "u8"))
+    sent = Grid(bits).on_client(
+        {"items": Rows(one, one + 1, np.zeros(1, "i4"), values)}, None, None, np.zeros(1, "u8")
+    )
     steps = sent["items"].values
     assert steps.dtype == np.int64
     back, _ = Grid(bits).on_server({"items": steps, "items.count": one}, None, None, FACTS, SeededKeys(0))

@@ -24,7 +24,15 @@ def letters_of(to, lengths, generator, *, dense):
 
 
 @settings(max_examples=50, deadline=None)
-@given(st.lists(st.lists(st.tuples(st.integers(-1, 4), st.integers(0, 5)), min_size=1, max_size=6), min_size=1, max_size=4), st.booleans(), st.integers(0, 99))
+@given(
+    st.lists(
+        st.lists(st.tuples(st.integers(-1, 4), st.integers(0, 5)), min_size=1, max_size=6),
+        min_size=1,
+        max_size=4,
+    ),
+    st.booleans(),
+    st.integers(0, 99),
+)
 def test_every_letter_arrives_once(chunks, dense, seed):
     generator, post, sent, bytes_in = np.random.default_rng(seed), PostOffice(), {}, 0
     for chunk in chunks:

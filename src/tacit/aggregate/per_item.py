@@ -39,7 +39,7 @@ class PerItemMean(Aggregator):
 
     def start(self, shared: Mapping[str, Array]) -> ItemTally:
         """Nothing summed yet."""
-        table: Floats = shared[self.table]  # type: ignore[assignment]
+        table: Floats = shared[self.table]
         if self.precise:
             table = table.astype(np.float64)
         return ItemTally(
@@ -52,21 +52,22 @@ class PerItemMean(Aggregator):
         assert isinstance(rows, Rows)
         if self.precise:
             rows = widened(rows)
-        known = rows.values if isinstance(rows.values, RankOne) else None
-        whole = known.grid > 0 if known else np.issubdtype(rows.values.dtype, np.integer)  # type: ignore[union-attr]
+        values = rows.values
+        known = values if isinstance(values, RankOne) else None
+        whole = values.grid > 0 if isinstance(values, RankOne) else np.issubdtype(values.dtype, np.integer)
         if tally.total is None:
             tally.total = (
                 np.zeros(tally.table.shape, dtype=np.int64) if whole else padded(np.zeros_like(tally.table))
             )
         if known and whole:
-            add_rows_grid(tally.total, tally.counts, rows, bits=known.grid)  # type: ignore[arg-type]
+            add_rows_grid(tally.total, tally.counts, rows, bits=known.grid)
         elif known:
-            add_rows(tally.total, tally.lazy, rows)  # type: ignore[arg-type]
+            add_rows(tally.total, tally.lazy, rows)
             tally.reg = known.reg
         elif whole:
-            add_values_grid(tally.total, tally.counts, rows)  # type: ignore[arg-type]
+            add_values_grid(tally.total, tally.counts, rows)
         else:
-            add_values(tally.total, tally.counts, rows)  # type: ignore[arg-type]
+            add_values(tally.total, tally.counts, rows)
 
     def total(self, tally: ItemTally) -> dict[str, Array]:
         """The sum, and how many people stand behind each row of it."""
@@ -75,17 +76,17 @@ class PerItemMean(Aggregator):
             return {self.table: np.zeros_like(tally.table), f"{self.table}.count": counts}
         if np.issubdtype(tally.total.dtype, np.integer):
             return {self.table: tally.total, f"{self.table}.count": counts}
-        total: Floats = tally.total[:, : tally.table.shape[1]].copy()  # type: ignore[assignment]
+        total: Floats = tally.total[:, : tally.table.shape[1]].copy()
         finish(total, tally.lazy, tally.table, tally.reg)
         return {self.table: total, f"{self.table}.count": counts}
 
     def normalised(self, total: Mapping[str, Array], facts: RoundFacts) -> dict[str, Array]:
         """The mean over people, item by item."""
         del facts
-        table: Floats = total[self.table]  # type: ignore[assignment]
+        table: Floats = total[self.table]
         if not self.divide:
             return {self.table: table}
-        counts: Long = total[f"{self.table}.count"]  # type: ignore[assignment]
+        counts: Long = total[f"{self.table}.count"]
         mean = table / np.maximum(counts, 1).astype(table.dtype)[:, np.newaxis]
         mean[counts <= 0] = 0  # fillers taken out again leave rounding noise where nobody rated
         return {self.table: mean}

@@ -37,7 +37,14 @@ def reproduce(
     from tacit.report.tables import print_rows
 
     rows = [
-        (cell.row, cell.column, _number(cell.paper), _number(cell.ours), _difference(cell.paper, cell.ours), cell.note)
+        (
+            cell.row,
+            cell.column,
+            _number(cell.paper),
+            _number(cell.ours),
+            _difference(cell.paper, cell.ours),
+            cell.note,
+        )
         for cell in found.cells
     ]
     print_rows(found.title, ("row", "column", "paper", "ours", "difference", ""), rows, right=(2, 3, 4))

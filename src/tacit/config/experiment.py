@@ -85,7 +85,7 @@ _KINDS = {
 
 def _refuse_wrong_kind(key: str, value: Any) -> None:
     kind = _KINDS.get(key, str)
-    if not isinstance(value, kind) or isinstance(value, bool):  # type: ignore[arg-type]
+    if not isinstance(value, kind) or isinstance(value, bool):
         raise TacitError(f"experiment key {key} = {value!r} is of the wrong kind", "see `tacit run --help`")
 
 

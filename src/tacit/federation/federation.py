@@ -61,7 +61,7 @@ class Federation:
             offsets = gathered_offsets(self.offsets, users)
             items = gathered(self.offsets, users, offsets, self.items)
             values = gathered(self.offsets, users, offsets, self.values)
-        return Cohort(users, offsets, items, values, self.catalogue)  # type: ignore[arg-type]
+        return Cohort(users, offsets, items, values, self.catalogue)
 
     def chunks(self, users: Index, pairs: int) -> list[Index]:
         """The chosen people in groups of about ``pairs`` interactions each."""

@@ -16,7 +16,7 @@ from tacit.kernels.compiled import Number, Span, dim_of, kernel, span
 from tacit.kernels.emitter import padded_width
 from tacit.kernels.plain import LARGEST, plain_step
 from tacit.kernels.stores import copied
-from tacit.kernels.vectors import block_errors, advance, gram, padded, weighted_sum
+from tacit.kernels.vectors import advance, block_errors, gram, padded, weighted_sum
 from tacit.types import Floats, Index, Long, Segment
 
 _STRIP = 128  # rows that stay in the nearest cache between their dot products and their sum
@@ -225,8 +225,8 @@ def _shift(
 ) -> None:
     """Where ``steps`` full-gradient steps on the rated items lead, as ``U' - U``.
 
-    With ``A`` the mean of ``V_i V_iᵀ`` a step is ``shift ← ((1 - rate reg) I - rate A) shift + push``, ``push``
-    being the first step. It costs ``dim²`` where forming ``A`` pays, two passes over the rows where not.
+    With ``A`` the mean of ``V_i V_iᵀ`` a step is ``shift ← ((1 - rate reg) I - rate A) shift + push``, where
+    ``push`` is the first step. It costs ``dim²`` where forming ``A`` pays, two passes over the rows where not.
     """
     vector, gradient, shift, push, pull = work[0], work[1], work[2], work[3], work[4]
     dim, block = dim_of(shape), 64 // table.itemsize

@@ -2,8 +2,11 @@
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
-from tacit.types import Array, Index, Long
+from tacit.types import Array, Long
+
+Whole = NDArray[np.integer]
 
 
 @njit(nogil=True, cache=True)
@@ -17,7 +20,7 @@ def _gather(offsets, chosen, new_offsets, source, target):  # noqa: ANN001, ANN2
             at += 1
 
 
-def gathered_offsets(offsets: Long, chosen: Index) -> Long:
+def gathered_offsets(offsets: Long, chosen: Whole) -> Long:
     """Offsets of the chosen clients' rows laid back to back.
 
     Example:
@@ -28,7 +31,7 @@ def gathered_offsets(offsets: Long, chosen: Index) -> Long:
     return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths)])
 
 
-def gathered(offsets: Long, chosen: Index, new_offsets: Long, source: Array) -> Array:
+def gathered(offsets: Long, chosen: Whole, new_offsets: Long, source: Array) -> Array:
     """The chosen clients' entries of a ragged column.
 
     Example:

@@ -39,7 +39,7 @@ class FactorGradients(LocalWork):
 
     def prepared(self, received: Broadcast) -> Broadcast:
         """The item table with rows padded to whole vectors, once for all clients."""
-        return replace(received, arrays={"items": padded(received.arrays["items"])})  # type: ignore[arg-type]
+        return replace(received, arrays={"items": padded(received.arrays["items"])})
 
     def run(
         self,
@@ -58,14 +58,14 @@ class FactorGradients(LocalWork):
             rows, starts=rows.starts + step.rated_lengths, lengths=rows.lengths - step.rated_lengths
         )
         peers = cohort.extras["peer"]
-        return Work({"items": rows}, {"user": step.factors}, Letters(peers, noise))  # type: ignore[arg-type]
+        return Work({"items": rows}, {"user": step.factors}, Letters(peers, noise))
 
     def step(
         self, received: Broadcast, private: Mapping[str, Array], cohort: Cohort
     ) -> tuple[ClientStep, Rows]:
         """The new vectors, and the gradient rows they leave behind."""
-        table: Floats = received.arrays["items"]  # type: ignore[assignment]
-        factors: Floats = private["user"]  # type: ignore[assignment]
+        table: Floats = received.arrays["items"]
+        factors: Floats = private["user"]
         predicting = self.filling == "hybrid" and received.round > self.t_predict
         filled = Fill.PREDICTED if predicting else Fill.AVERAGE
         step = client_step(
@@ -127,7 +127,7 @@ class Denoising(LocalWork):
         )
         assert not isinstance(noise.values, RankOne)
         assert noise.counts is not None
-        rows = replace(noise, values=-noise.values, counts=-noise.counts)  # type: ignore[operator]
+        rows = replace(noise, values=-noise.values, counts=-noise.counts)
         return Work({"items": rows}, {"user": step.factors})
 
 

@@ -74,7 +74,7 @@ EXPOSES = {
 }
 GRID_BITS = 32
 PEER = {
-    Observer.PEER: "filler rows reveal the sender's vector and mean rating, and repeat the bytes of its upload"
+    Observer.PEER: "filler rows reveal the sender's vector and mean rating, and repeat bytes of its upload"
 }
 
 

@@ -161,4 +161,4 @@ class MeanOfOne(Model):
 
     def scorer(self, shared: Mapping[str, Array], private: Mapping[str, Array]) -> Scorer:
         """Means."""
-        return Means(private["mean"], int(shared["catalogue"][0]))  # type: ignore[arg-type]
+        return Means(private["mean"], int(shared["catalogue"][0]))

@@ -57,7 +57,7 @@ class MatrixFactorisation(Model):
 
     def folded_in(self, shared: Mapping[str, Array], cohort: Cohort) -> dict[str, Array]:
         """A newcomer's vector by ridge regression on what they rated: computed on their device."""
-        items: Floats = shared["items"]  # type: ignore[assignment]
+        items: Floats = shared["items"]
         vectors = np.zeros((len(cohort), self.dim), dtype=np.float64)
         for client in range(len(cohort)):
             mine = slice(cohort.offsets[client], cohort.offsets[client + 1])
@@ -68,4 +68,4 @@ class MatrixFactorisation(Model):
 
     def scorer(self, shared: Mapping[str, Array], private: Mapping[str, Array]) -> Scorer:
         """Dot products."""
-        return DotProducts(private["user"], shared["items"])  # type: ignore[arg-type]
+        return DotProducts(private["user"], shared["items"])

@@ -57,9 +57,8 @@ class Grid(Protection):
         """Back from whole steps to numbers; counts are counts already."""
         del bound, facts, keys
         step = 2.0**-self.bits
-        return {
-            name: array if name.endswith(".count") else array * step for name, array in total.items()
-        }, state  # type: ignore[operator]
+        sums: dict[str, Any] = dict(total)
+        return {name: array if name.endswith(".count") else array * step for name, array in sums.items()}, state
 
     def event(self, claim: Claim, state: Any, facts: RoundFacts) -> Claim:
         """Rounding proves nothing and spoils nothing."""

@@ -140,5 +140,7 @@ def _picture(curve: Sequence[Mapping[str, Any]]) -> str:
     svg = drawing.getvalue()
     first, last = curve[0], curve[-1]
     said = ", ".join(f"{name} {value:.4f} at the end" for name, value in last["metrics"].items())
-    caption = f"Errors on the held-out part from round {first['round']} to {last['round']}: {said}. Shown, never selected on."
-    return f'<figure class="plot" role="img" aria-label="{_text(caption)}">{svg[svg.index("<svg") :]}</figure><p>{_text(caption)}</p>'
+    span = f"from round {first['round']} to {last['round']}"
+    caption = _text(f"Errors on the held-out part {span}: {said}. Shown, never selected on.")
+    picture = svg[svg.index("<svg") :]
+    return f'<figure class="plot" role="img" aria-label="{caption}">{picture}</figure><p>{caption}</p>'

@@ -94,7 +94,7 @@ def load(path: Path) -> Checkpoint:
         ) from error
     if metadata.get("format") != str(FORMAT):
         raise TacitError(
-            f"{path} was written by another version of Tacit (format {metadata.get('format')}, here {FORMAT})",
+            f"{path} is of another version of Tacit (format {metadata.get('format')}, here {FORMAT})",
             "continue with the version that wrote it, or start anew without --resume",
         )
     return Checkpoint(arrays, json.loads(metadata["facts"]))

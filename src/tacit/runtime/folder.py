@@ -59,7 +59,7 @@ class RunFolder:
             ) from error
         if config.get("layout") != LAYOUT:
             raise TacitError(
-                f"{self.path} was written by another version of Tacit (layout {config.get('layout')}, here {LAYOUT})",
+                f"{self.path} is of another version of Tacit (layout {config.get('layout')}, here {LAYOUT})",
                 "use the version that wrote it, or run it again",
             )
         del config["layout"]

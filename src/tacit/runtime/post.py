@@ -6,7 +6,7 @@ from tacit.errors import TacitError
 from tacit.kernels.ragged import gathered
 from tacit.ledger.record import Traffic
 from tacit.local.work import Inbox, Letters
-from tacit.types import Index, Long, RankOne, Rows
+from tacit.types import Array, Index, Long, RankOne, Rows
 
 
 class PostOffice:
@@ -34,7 +34,9 @@ class PostOffice:
     def read(self, recipients: Index) -> tuple[Inbox, Traffic]:
         """The letters of some recipients (rising order), and what crossed on the way out."""
         if self._sorted is None:
-            raise TacitError("letters are read before they are sorted", "call sort() once nobody writes any more")
+            raise TacitError(
+                "letters are read before they are sorted", "call sort() once nobody writes any more"
+            )
         to, rows, nbytes = self._sorted
         first = np.searchsorted(to, recipients, side="left")
         last = np.searchsorted(to, recipients, side="right")
@@ -46,14 +48,16 @@ class PostOffice:
     def sort(self) -> None:
         """Nobody writes any more: bring the letters of each recipient together."""
         if not self._to:
-            raise TacitError("nobody wrote a letter", "an exchange that reads letters needs one that sends them")
+            raise TacitError(
+                "nobody wrote a letter", "an exchange that reads letters needs one that sends them"
+            )
         to = np.concatenate(self._to)
         order = np.argsort(to, kind="stable")
         nbytes = np.concatenate(self._nbytes)[order]
         self._sorted = to[order], _reordered(_joined(self._rows), order), nbytes
 
 
-def _compacted(rows: Rows, chosen: Index) -> Rows:
+def _compacted(rows: Rows, chosen: Array) -> Rows:
     bounds = np.empty(2 * rows.clients + 1, dtype=np.int64)  # start and stop of every client, alternating
     bounds[0:-1:2], bounds[1::2], bounds[-1] = rows.starts, rows.starts + rows.lengths, 0
     lengths = rows.lengths[chosen]
@@ -97,7 +101,7 @@ def _joined(parts: list[Rows]) -> Rows:
     return Rows(np.concatenate(starts), np.concatenate(lengths), ids, values)
 
 
-def _reordered(rows: Rows, order: Index) -> Rows:
+def _reordered(rows: Rows, order: Array) -> Rows:
     values = rows.values
     if isinstance(values, RankOne):
         values = RankOne(values.coef, values.factors[order], values.table, values.reg, values.grid)

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tacit.account.claim import Adjacency, Claim, Observer, Unit
+from tacit.account.claim import Adjacency, Observer, Unit
 from tacit.data.interactions import Dataset, Interactions, by_user
 from tacit.errors import TacitError
 from tacit.evaluate.null_model import NullAudit, not_applicable
@@ -54,7 +54,7 @@ class Plan:
     metrics: tuple[str, ...] = ()
     evaluate_every: int = 0
     delta: float = 1e-6
-    execution: Execution = Execution()
+    execution: Execution = field(default_factory=Execution)
 
 
 class Interrupted(Exception):
@@ -160,7 +160,7 @@ def _fitted(plan: Plan, method: Fitting, listener: Listener) -> tuple[Scorer, di
     scorer = method.baseline.fit(known, **method.settings)
     spent = time.perf_counter() - began
     listener.step(1, {})
-    claim = Claim.unbounded("all data lie in one place; no noise is added")
+    why = "all data lie in one place; no noise is added"
     lines = [
         Guarantee(
             observer,
@@ -170,8 +170,8 @@ def _fitted(plan: Plan, method: Fitting, listener: Listener) -> tuple[Scorer, di
             plan.delta,
             "accounted",
             (),
-            claim.event(observer).reason,
-        )  # type: ignore[union-attr]
+            why,
+        )
         for observer in (Observer.SERVER, Observer.RELEASE)
     ]
     pooled = 8 * len(plan.split.train)

@@ -15,9 +15,15 @@ def tiny_federation(users: int = 12, items: int = 15, seed: int = 0, *, silent: 
     """
     generator = np.random.default_rng(seed)
     lists = [
-        np.sort(generator.permutation(items)[: 0 if u >= users - silent else generator.integers(1, items // 2 + 1)])
+        np.sort(
+            generator.permutation(items)[
+                : 0 if u >= users - silent else generator.integers(1, items // 2 + 1)
+            ]
+        )
         for u in range(users)
     ]
     offsets = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum([len(mine) for mine in lists])])
     flat = np.concatenate(lists).astype(np.int32)
-    return Federation(offsets, flat, generator.integers(1, 6, len(flat)).astype(np.float32), items, Scale(1, 5, 1))
+    return Federation(
+        offsets, flat, generator.integers(1, 6, len(flat)).astype(np.float32), items, Scale(1, 5, 1)
+    )

@@ -48,7 +48,12 @@ def virtual_ratings(
 
 
 def fedrec_round(
-    users: Matrix, items: Matrix, rated: Sequence[History], drawn: Sequence[Sequence[int]], round: int, recipe: Recipe
+    users: Matrix,
+    items: Matrix,
+    rated: Sequence[History],
+    drawn: Sequence[Sequence[int]],
+    round: int,
+    recipe: Recipe,
 ) -> tuple[Matrix, Matrix]:
     """One round with everybody; returns the new user and item vectors."""
     rate = recipe.rate * recipe.decay**round
@@ -77,7 +82,9 @@ def fedrec_plus_plus_round(
     rate = recipe.rate * recipe.decay**round
     new_users, total = users.copy(), np.zeros_like(items)
     counts = np.zeros(len(items), dtype=int)
-    noise = {d: (np.zeros_like(items), np.zeros(len(items), dtype=int)) for d, to in enumerate(peer) if to == -1}
+    noise = {
+        d: (np.zeros_like(items), np.zeros(len(items), dtype=int)) for d, to in enumerate(peer) if to == -1
+    }
     for u, history in enumerate(rated):
         if history:
             new_users[u] = users[u] - rate * user_gradient(users[u], items, history, recipe.reg)
