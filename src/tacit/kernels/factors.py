@@ -226,7 +226,7 @@ def _shift(
     """Where ``steps`` full-gradient steps on the rated items lead, as ``U' - U``.
 
     With ``A`` the mean of ``V_i V_iᵀ`` a step is ``shift ← ((1 - rate reg) I - rate A) shift + push``, where
-    ``push`` is the first step. It costs ``dim²`` where forming ``A`` pays, two passes over the rows where not.
+    ``push`` is the first step: ``dim²`` work where forming ``A`` pays, two passes over the rows where not.
     """
     vector, gradient, shift, push, pull = work[0], work[1], work[2], work[3], work[4]
     dim, block = dim_of(shape), 64 // table.itemsize

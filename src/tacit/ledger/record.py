@@ -29,8 +29,15 @@ class Traffic:
 
     def __add__(self, other: "Traffic") -> "Traffic":
         """Sum of two."""
-        mine, theirs = asdict(self), asdict(other)
-        return Traffic(**{name: mine[name] + theirs[name] for name in mine})
+        return Traffic(
+            self.up + other.up,
+            self.down + other.down,
+            self.letters_out + other.letters_out,
+            self.letters_in + other.letters_in,
+            self.rows_up + other.rows_up,
+            self.rows_out + other.rows_out,
+            self.rows_in + other.rows_in,
+        )
 
     @property
     def total(self) -> int:

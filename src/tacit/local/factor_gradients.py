@@ -127,7 +127,8 @@ class Denoising(LocalWork):
         )
         assert not isinstance(noise.values, RankOne)
         assert noise.counts is not None
-        rows = replace(noise, values=-noise.values, counts=-noise.counts)
+        sent = -noise.values if self.grid else -noise.values.astype(step.factors.dtype)
+        rows = replace(noise, values=sent, counts=-noise.counts)
         return Work({"items": rows}, {"user": step.factors})
 
 
