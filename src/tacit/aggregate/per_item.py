@@ -9,7 +9,7 @@ import numpy as np
 from tacit.aggregate.aggregator import Aggregator
 from tacit.kernels.precision import widened
 from tacit.kernels.rows import add_rows, add_rows_grid, add_values, add_values_grid, finish
-from tacit.kernels.vectors import padded
+from tacit.kernels.vectors import padded_zeros
 from tacit.types import Array, Arrays, Delivers, Floats, Long, RankOne, RoundFacts, Rows
 
 
@@ -57,7 +57,9 @@ class PerItemMean(Aggregator):
         whole = values.grid > 0 if isinstance(values, RankOne) else np.issubdtype(values.dtype, np.integer)
         if tally.total is None:
             tally.total = (
-                np.zeros(tally.table.shape, dtype=np.int64) if whole else padded(np.zeros_like(tally.table))
+                np.zeros(tally.table.shape, dtype=np.int64)
+                if whole
+                else padded_zeros(*tally.table.shape, tally.table.dtype)
             )
         if known and whole:
             add_rows_grid(tally.total, tally.counts, rows, bits=known.grid)

@@ -54,10 +54,24 @@ def fold(
     kind = np.dtype(np.int64) if bits is not None else _kind(own)
     values, counts = np.zeros((len(ids), dim), dtype=kind), np.zeros(len(ids), dtype=np.int32)
     parts: tuple[tuple[Rows, Index, Sign], ...] = ((noise, noise_at, 1), (own, own_at, -1))
+    known = _same_table(noise, own) if bits is None else None
     for rows, places, sign in parts:
         tally(counts, rows, places, people(rows), sign)
-        _add(values, rows, places, sign, bits)
-    return Rows(np.cumsum(lengths) - lengths, lengths, ids, values, counts)
+        _add(values, rows, places, sign, bits, table=known is None)
+    folded = Rows(np.cumsum(lengths) - lengths, lengths, ids, values, counts)
+    if known is not None and known.reg != 0:
+        every = np.arange(len(ids), dtype=np.int32)
+        add_table(values, folded, every, counts.astype(np.int64), known.table, known.reg)
+    return folded
+
+
+def _same_table(noise: Rows, own: Rows) -> RankOne | None:
+    """Where both parts hold ``reg * V_i`` of one table, it can be added once per item sent."""
+    left, right = noise.values, own.values
+    if not (isinstance(left, RankOne) and isinstance(right, RankOne)):
+        return None
+    same = left.table is right.table or np.array_equal(left.table, right.table)
+    return left if same and left.reg == right.reg else None
 
 
 def _check_groups(offsets: Long, members: Long, senders: int, denoisers: int) -> None:
@@ -89,8 +103,8 @@ def _kind(rows: Rows) -> np.dtype:
     return values.factors.dtype if isinstance(values, RankOne) else values.dtype
 
 
-def _add(values: np.ndarray, rows: Rows, places: Index, sign: Sign, bits: int | None) -> None:
-    """Add one part, however its values are known."""
+def _add(values: np.ndarray, rows: Rows, places: Index, sign: Sign, bits: int | None, *, table: bool) -> None:
+    """Add one part, however its values are known, with the part of the table or without."""
     if not isinstance(rows.values, RankOne):
         add_written(values, rows, places, written(rows), sign)
     elif bits is not None:
@@ -98,7 +112,7 @@ def _add(values: np.ndarray, rows: Rows, places: Index, sign: Sign, bits: int | 
     else:
         known = rank_one(rows)
         add_scaled(values, rows, places, known, sign)
-        if known.reg != 0:
+        if table and known.reg != 0:
             add_table(values, rows, places, people(rows), known.table, sign * known.reg)
 
 

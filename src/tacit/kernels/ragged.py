@@ -1,23 +1,37 @@
-"""Ragged gathers: the rows of chosen clients, back to back."""
+"""Ragged copies: runs of rows from where they are to where they should be."""
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from tacit.kernels.compiled import kernel
 from tacit.types import Array, Long
 
 Whole = NDArray[np.integer]
 
 
-@njit(nogil=True, cache=True)
-def _gather(offsets, chosen, new_offsets, source, target):  # noqa: ANN001, ANN202 - compiled
-    for position in range(len(chosen)):
-        client = np.uint64(chosen[position])
-        start, stop = offsets[client], offsets[client + np.uint64(1)]
-        at = new_offsets[position]
-        for row in range(start, stop):
-            target[at] = source[row]
-            at += 1
+@kernel
+def _copy(starts: Long, lengths: Long, targets: Long, source: Array, target: Array) -> None:
+    for run in range(len(starts)):
+        for row in range(lengths[run]):
+            target[targets[run] + row] = source[starts[run] + row]
+
+
+def copy_runs(starts: Long, lengths: Long, targets: Long, source: Array, target: Array) -> None:
+    """Copy ``source[starts[r] : starts[r] + lengths[r]]`` to ``target[targets[r] :]`` for every run.
+
+    Example:
+        >>> target = np.zeros(4, dtype=np.int64)
+        >>> copy_runs(np.array([3, 0]), np.array([2, 1]), np.array([0, 3]), np.arange(5), target)
+        >>> target
+        array([3, 4, 0, 0])
+    """
+    if len(starts) and (
+        min(int(starts.min()), int(lengths.min()), int(targets.min())) < 0
+        or int((starts + lengths).max()) > len(source)
+        or int((targets + lengths).max()) > len(target)
+    ):
+        raise IndexError("a run outside its column")
+    _copy(starts, lengths, targets, source, target)
 
 
 def gathered_offsets(offsets: Long, chosen: Whole) -> Long:
@@ -40,5 +54,5 @@ def gathered(offsets: Long, chosen: Whole, new_offsets: Long, source: Array) -> 
         array([2, 3, 4, 0, 1])
     """
     target = np.empty((int(new_offsets[-1]), *source.shape[1:]), dtype=source.dtype)
-    _gather(offsets, chosen, new_offsets, source, target)
+    copy_runs(offsets[chosen], np.diff(new_offsets), new_offsets[:-1], source, target)
     return target

@@ -1,25 +1,37 @@
 """Letters between simulated clients: kept until their recipients read them, then gone."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from tacit.errors import TacitError
-from tacit.kernels.ragged import gathered
+from tacit.kernels.ragged import copy_runs
 from tacit.ledger.record import Traffic
 from tacit.local.work import Inbox, Letters
 from tacit.types import Array, Index, Long, RankOne, Rows
 
 
+@dataclass(frozen=True)
+class _Sorted:
+    """All letters of a round, one recipient after the other."""
+
+    to: Index
+    nbytes: Long
+    rows: Rows
+
+
 class PostOffice:
     """Collects the letters of one round, chunk by chunk, and hands each recipient its own.
 
-    Only the rows that are letters are kept, so a chunk's other rows can be freed.
+    Only the rows that are letters are kept, so a chunk's other rows can be freed; sorting moves each letter
+    once and lets go of a chunk's as soon as they are moved.
     """
 
     def __init__(self) -> None:
         self._to: list[Index] = []
-        self._rows: list[Rows] = []
         self._nbytes: list[Long] = []
-        self._sorted: tuple[Index, Rows, Long] | None = None
+        self._rows: list[Rows] = []
+        self._sorted: _Sorted | None = None
 
     def add(self, letters: Letters, nbytes: Long) -> Traffic:
         """Take one chunk's letters, with each one's length; what crossed on the way in."""
@@ -31,20 +43,6 @@ class PostOffice:
         self._rows.append(_compacted(letters.rows, sending))
         return Traffic(letters_out=int(nbytes[sending].sum()), rows_out=self._rows[-1].total)
 
-    def read(self, recipients: Index) -> tuple[Inbox, Traffic]:
-        """The letters of some recipients (rising order), and what crossed on the way out."""
-        if self._sorted is None:
-            raise TacitError(
-                "letters are read before they are sorted", "call sort() once nobody writes any more"
-            )
-        to, rows, nbytes = self._sorted
-        first = np.searchsorted(to, recipients, side="left")
-        last = np.searchsorted(to, recipients, side="right")
-        offsets = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(last - first)])
-        members = np.repeat(first - offsets[:-1], last - first) + np.arange(offsets[-1])
-        traffic = Traffic(letters_in=int(nbytes[members].sum()), rows_in=int(rows.lengths[members].sum()))
-        return Inbox(offsets, members, rows), traffic
-
     def sort(self) -> None:
         """Nobody writes any more: bring the letters of each recipient together."""
         if not self._to:
@@ -53,56 +51,83 @@ class PostOffice:
             )
         to = np.concatenate(self._to)
         order = np.argsort(to, kind="stable")
-        nbytes = np.concatenate(self._nbytes)[order]
-        self._sorted = to[order], _reordered(_joined(self._rows), order), nbytes
+        nbytes = np.concatenate(self._nbytes)
+        self._sorted = _Sorted(to[order], nbytes[order], _in_order(self._rows, order))
+
+    def read(self, recipients: Index) -> tuple[Inbox, Traffic]:
+        """The letters of some recipients (rising order), and what crossed on the way out."""
+        if self._sorted is None:
+            raise TacitError(
+                "letters are read before they are sorted", "call sort() once nobody writes any more"
+            )
+        to = self._sorted.to
+        first = np.searchsorted(to, recipients, side="left")
+        last = np.searchsorted(to, recipients, side="right")
+        offsets = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(last - first)])
+        members = np.repeat(first - offsets[:-1], last - first) + np.arange(offsets[-1])
+        letters = slice(int(first[0]), int(last[-1])) if len(members) else slice(0, 0)
+        rows = _between(self._sorted.rows, letters)
+        members -= letters.start
+        nbytes = self._sorted.nbytes[letters][members]
+        return Inbox(offsets, members, rows), Traffic(
+            letters_in=int(nbytes.sum()), rows_in=int(rows.lengths[members].sum())
+        )
+
+
+def _numbers(rows: Rows) -> Array:
+    """What is kept per row: its coefficient, or its values."""
+    return rows.values.coef if isinstance(rows.values, RankOne) else rows.values
+
+
+def _with_numbers(rows: Rows, numbers: Array, factors: Array | None) -> Array | RankOne:
+    known = rows.values
+    if not isinstance(known, RankOne) or factors is None:
+        return numbers
+    return RankOne(numbers, factors, known.table, known.reg, known.grid)
 
 
 def _compacted(rows: Rows, chosen: Array) -> Rows:
-    bounds = np.empty(2 * rows.clients + 1, dtype=np.int64)  # start and stop of every client, alternating
-    bounds[0:-1:2], bounds[1::2], bounds[-1] = rows.starts, rows.starts + rows.lengths, 0
+    """The chosen clients' rows, back to back."""
     lengths = rows.lengths[chosen]
-    offsets = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths)])
-    pick = (2 * chosen).astype(np.int64)
-    ids = gathered(bounds, pick, offsets, rows.ids)
-    if isinstance(rows.values, RankOne):
-        coef = gathered(bounds, pick, offsets, rows.values.coef)
-        values = RankOne(
-            coef, rows.values.factors[chosen], rows.values.table, rows.values.reg, rows.values.grid
-        )
-    else:
-        values = gathered(bounds, pick, offsets, rows.values)
-    return Rows(offsets[:-1], lengths, ids, values)
-
-
-def _joined(parts: list[Rows]) -> Rows:
-    total = sum(part.total for part in parts)
-    first = parts[0]
+    targets = np.cumsum(lengths) - lengths
+    total, numbers = int(lengths.sum()), _numbers(rows)
     ids = np.empty(total, dtype=np.int32)
-    starts, lengths, factors = [], [], []
-    like = first.values.coef if isinstance(first.values, RankOne) else first.values
-    flat = np.empty((total, *like.shape[1:]), dtype=like.dtype)
-    at = 0
-    for place in range(len(parts)):
-        part, parts[place] = parts[place], first  # let each part go as soon as it is copied
-        count = part.total
-        ids[at : at + count] = part.ids
-        flat[at : at + count] = part.values.coef if isinstance(part.values, RankOne) else part.values
-        if isinstance(part.values, RankOne):
-            factors.append(part.values.factors)
-        starts.append(part.starts + at)
-        lengths.append(part.lengths)
-        at += count
-    parts.clear()
-    values = flat
-    if isinstance(first.values, RankOne):
-        values = RankOne(
-            flat, np.concatenate(factors), first.values.table, first.values.reg, first.values.grid
-        )
-    return Rows(np.concatenate(starts), np.concatenate(lengths), ids, values)
+    kept = np.empty((total, *numbers.shape[1:]), dtype=numbers.dtype)
+    copy_runs(rows.starts[chosen], lengths, targets, rows.ids, ids)
+    copy_runs(rows.starts[chosen], lengths, targets, numbers, kept)
+    factors = rows.values.factors[chosen] if isinstance(rows.values, RankOne) else None
+    return Rows(targets, lengths, ids, _with_numbers(rows, kept, factors))
 
 
-def _reordered(rows: Rows, order: Array) -> Rows:
-    values = rows.values
-    if isinstance(values, RankOne):
-        values = RankOne(values.coef, values.factors[order], values.table, values.reg, values.grid)
-    return Rows(rows.starts[order], rows.lengths[order], rows.ids, values)
+def _in_order(parts: list[Rows], order: Array) -> Rows:
+    """All parts as one, letter ``order[0]`` first; ``parts`` is empty afterwards."""
+    lengths = np.concatenate([part.lengths for part in parts])[order]
+    starts = np.cumsum(lengths) - lengths
+    targets = np.empty_like(starts)
+    targets[order] = starts
+    total, like = int(lengths.sum()), parts[0]
+    ids = np.empty(total, dtype=np.int32)
+    numbers = np.empty((total, *_numbers(like).shape[1:]), dtype=_numbers(like).dtype)
+    factors = _factors(parts, order)
+    done = 0
+    while parts:
+        part = parts.pop(0)
+        mine = targets[done : done + part.clients]
+        copy_runs(part.starts, part.lengths, mine, part.ids, ids)
+        copy_runs(part.starts, part.lengths, mine, _numbers(part), numbers)
+        done += part.clients
+    return Rows(starts, lengths, ids, _with_numbers(like, numbers, factors))
+
+
+def _factors(parts: list[Rows], order: Array) -> Array | None:
+    known = [part.values.factors for part in parts if isinstance(part.values, RankOne)]
+    return np.concatenate(known)[order] if known else None
+
+
+def _between(rows: Rows, letters: slice) -> Rows:
+    """Some neighbouring letters; nothing per row is copied."""
+    starts, lengths = rows.starts[letters], rows.lengths[letters]
+    first = int(starts[0]) if len(starts) else 0
+    span = slice(first, int(starts[-1] + lengths[-1]) if len(starts) else 0)
+    factors = rows.values.factors[letters] if isinstance(rows.values, RankOne) else None
+    return Rows(starts - first, lengths, rows.ids[span], _with_numbers(rows, _numbers(rows)[span], factors))

@@ -35,7 +35,7 @@ class Execution:
     """What changes only speed and memory, never a number."""
 
     threads: int = 1
-    pairs_per_chunk: int = 1 << 17
+    pairs_per_chunk: int = 1 << 18
 
 
 @dataclass
