@@ -46,6 +46,10 @@ class Keys(Protocol):
         """One key per user for a purpose; without a round the key is the same in every round."""
         ...
 
+    def words(self, users: Index, purpose: str, round: int, width: int) -> Keyed:
+        """``width`` fresh 64-bit words per user, for noise that must not be guessed."""
+        ...
+
     def generator(self, purpose: str, round: int | None = None) -> np.random.Generator:
         """A generator for what the server or the simulation draws."""
         ...
@@ -69,6 +73,10 @@ class SeededKeys:
         base = np.uint64(digest(self.seed, purpose, round))
         with np.errstate(over="ignore"):
             return mixed(base + (users.astype(np.uint64) + np.uint64(1)) * _GOLDEN)
+
+    def words(self, users: Index, purpose: str, round: int, width: int) -> Keyed:
+        """Words of each user's own stream: repeatable, so good for a simulation and for nothing else."""
+        return stream(self.users(users, purpose, round), width)
 
     def generator(self, purpose: str, round: int | None = None) -> np.random.Generator:
         """A generator for this purpose and round."""
@@ -94,10 +102,28 @@ class SystemKeys:
             return np.array([int.from_bytes(word.digest(), "little") for word in words], dtype=np.uint64)
         return np.frombuffer(secrets.token_bytes(8 * len(users)), dtype=np.uint64)
 
+    def words(self, users: Index, purpose: str, round: int, width: int) -> Keyed:
+        """Words straight from the operating system's cryptographic generator: none follows from another."""
+        del purpose, round
+        drawn = secrets.token_bytes(8 * len(users) * width)
+        return np.frombuffer(drawn, dtype=np.uint64).reshape(len(users), width)
+
     def generator(self, purpose: str, round: int | None = None) -> np.random.Generator:
         """A generator seeded with 256 fresh bits."""
         del purpose, round
         return np.random.default_rng(secrets.randbits(256))
+
+
+def stream(keys: Keyed, width: int) -> Keyed:
+    """The first ``width`` words of each key's stream (splitmix64).
+
+    Example:
+        >>> stream(np.array([7], dtype=np.uint64), 3).shape
+        (1, 3)
+    """
+    steps = (np.arange(width, dtype=np.uint64) + np.uint64(1)) * _GOLDEN
+    with np.errstate(over="ignore"):
+        return mixed(keys[:, np.newaxis] + steps)
 
 
 def uniforms(keys: Keyed, width: int) -> NDArray[np.float64]:
@@ -107,10 +133,28 @@ def uniforms(keys: Keyed, width: int) -> NDArray[np.float64]:
         >>> uniforms(np.array([7], dtype=np.uint64), 3).shape
         (1, 3)
     """
-    steps = (np.arange(width, dtype=np.uint64) + np.uint64(1)) * _GOLDEN
-    with np.errstate(over="ignore"):
-        words = mixed(keys[:, np.newaxis] + steps)
+    return _fractions(stream(keys, width))
+
+
+def _fractions(words: Keyed) -> NDArray[np.float64]:
     return (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+def normals_of(words: Keyed) -> NDArray[np.float64]:
+    """Two standard normal numbers from each pair of words (Box and Muller), row by row.
+
+    The words' randomness is the numbers': words nobody can guess make noise nobody can guess. Doubles
+    have gaps that ideal noise has not; where that matters use a discrete mechanism.
+
+    Example:
+        >>> normals_of(stream(np.arange(2, dtype=np.uint64), 6)).shape
+        (2, 6)
+    """
+    pairs = _fractions(words)
+    half = words.shape[1] // 2
+    radius = np.sqrt(-2.0 * np.log1p(-pairs[:, :half]))
+    angle = 2.0 * np.pi * pairs[:, half:]
+    return np.concatenate([radius * np.cos(angle), radius * np.sin(angle)], axis=1)
 
 
 def normals(keys: Keyed, width: int) -> NDArray[np.float64]:

@@ -16,6 +16,7 @@ from tacit import codec
 from tacit.account.claim import Claim, Observer
 from tacit.account.events import NonPrivate, Nothing
 from tacit.aggregate.aggregator import Aggregator
+from tacit.data.interactions import Features
 from tacit.errors import TacitError
 from tacit.federation.federation import Casting, alike
 from tacit.federation.sampling import Sampling
@@ -69,9 +70,27 @@ class Exchange:
             )
 
 
+@dataclass(frozen=True)
+class Surroundings:
+    """What is public before the first round: how many people and items there are, what describes them.
+
+    ``about_people`` holds names and labels only, never anybody's values. ``delta`` is the run's.
+    """
+
+    people: int
+    catalogue: int
+    items: Features
+    about_people: Features
+    delta: float = 1e-6
+
+
 @dataclass(frozen=True, kw_only=True)
 class Method:
-    """A recommender for a federation, as its paper composes it."""
+    """A recommender for a federation, as its paper composes it.
+
+    ``settle`` completes a method that depends on its surroundings (a network on features, noise for a
+    wanted epsilon). ``mode`` is ``as-published`` where the paper is followed to the letter.
+    """
 
     name: str
     paper: Citation
@@ -84,6 +103,12 @@ class Method:
     predicts_ratings: bool = False
     published_units: Callable[[Mapping[str, tuple[Traffic, int]]], Mapping[str, float]] | None = None
     notes: tuple[str, ...] = ()
+    settle: "Callable[[Method, Surroundings], Method] | None" = None
+    mode: str = "accounted"
+
+    def settled(self, around: Surroundings) -> "Method":
+        """The method as it will run among these people and items."""
+        return self if self.settle is None else self.settle(replace(self, settle=None), around)
 
 
 @dataclass(frozen=True)
@@ -206,7 +231,7 @@ def claim_of(exchange: Exchange, state: ServerState, facts: RoundFacts) -> Claim
         event = reason if isinstance(reason, Nothing) else NonPrivate(reason)
         claim = claim.with_event(observer, event)
     claim = exchange.protections.event(claim, state.protections[exchange.name], facts)
-    return exchange.transport.event(claim, facts)
+    return exchange.sampling.event(exchange.transport.event(claim, facts), facts)
 
 
 def server_side(
@@ -228,6 +253,7 @@ def server_side(
         )
         totals[exchange.into] = exchange.aggregator.normalised(total, record.facts)  # type: ignore[arg-type]
     refuse_broken(totals, state.round)
+    refuse_diverged(records, state.round)
     shared, optimiser = method.server.step(state.shared, totals, dict(state.optimiser), state.round)
     return ServerState(state.round + 1, shared, optimiser, protections)
 
@@ -241,3 +267,15 @@ def refuse_broken(totals: Mapping[str, Mapping[str, Array]], round: int) -> None
                     f"round {round}: the total for {name!r} is not finite (training diverged)",
                     "lower the step size or the noise; the last good model is kept",
                 )
+
+
+def refuse_diverged(records: Sequence[ExchangeRecord], round: int) -> None:
+    """A round in which most devices' own training broke down says that the model itself has."""
+    for record in records:
+        broken = int(record.diagnostics.get("diverged", 0))
+        if 2 * broken > record.facts.answered:
+            raise TacitError(
+                f"round {round}: training diverged on {broken} of {record.facts.answered} devices; their updates "
+                "are not numbers and were refused",
+                "lower the noise, the clip norm or the local step; the last good model is kept",
+            )

@@ -148,3 +148,25 @@ def test_groups_must_fit(tiny):
         fold(noise, own, offsets, members + 1, catalogue=CATALOGUE)
     with pytest.raises(TacitError, match="sent its noise twice"):
         fold(noise, own, offsets, np.full_like(members, 2), catalogue=CATALOGUE)
+
+
+def test_blocks_change_nothing(monkeypatch):
+    """In double precision, rows are widened some clients at a time: the sums keep their bits."""
+    from tacit.kernels import fold as room
+
+    generator = np.random.default_rng(3)
+    lengths = generator.integers(0, 6, 20)
+    starts = np.cumsum(lengths) - lengths
+    ids = np.concatenate([generator.permutation(9)[:n] for n in lengths]).astype(np.int32)
+    table = generator.standard_normal((9, 3)).astype("f4")
+    coef = generator.standard_normal(len(ids)).astype("f4")
+    factors = generator.standard_normal((20, 3)).astype("f4")
+    noise = Rows(starts, lengths, ids, RankOne(coef, factors, table, 0.1))
+    own = Rows(np.zeros(2, "i8"), np.zeros(2, "i8"), ids[:0], RankOne(coef[:0], factors[:2], table, 0.1))
+    groups = np.array([0, 11, 20]), np.arange(20)
+    whole = room.fold(noise, own, *groups, catalogue=9, precise=True)
+    monkeypatch.setattr(room, "BLOCK", 3)
+    blocked = room.fold(noise, own, *groups, catalogue=9, precise=True)
+    assert whole.values.dtype == np.float64
+    assert np.array_equal(whole.values, blocked.values)
+    assert np.array_equal(whole.counts, blocked.counts)

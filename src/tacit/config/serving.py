@@ -16,6 +16,7 @@ from tacit.models.model import Model
 from tacit.round import Method
 from tacit.runtime.folder import RunFolder
 from tacit.runtime.run import Plan, federation_of
+from tacit.runtime.simulate import surroundings
 from tacit.types import Array, Cohort, Index
 
 
@@ -99,7 +100,9 @@ def opened(path: Path, data_dir: Path | None) -> Served:
             f"{plan.name} is a baseline: its run keeps no model", "recommend from a federated method's run"
         )
     shared, private = folder.model()
-    return Served(plan, plan.method.model, shared, private, federation_of(plan.dataset, _histories(plan)))
+    around = surroundings(federation_of(plan.dataset, plan.split.train), plan.delta)
+    model = plan.method.settled(around).model
+    return Served(plan, model, shared, private, federation_of(plan.dataset, _histories(plan)))
 
 
 def _histories(plan: Plan) -> Interactions:

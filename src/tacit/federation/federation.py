@@ -61,7 +61,12 @@ class Federation:
             offsets = gathered_offsets(self.offsets, users)
             items = gathered(self.offsets, users, offsets, self.items)
             values = gathered(self.offsets, users, offsets, self.values)
-        return Cohort(users, offsets, items, values, self.catalogue)
+        return Cohort(users, offsets, items, values, self.catalogue, extras=self._about(users))
+
+    def _about(self, users: Index) -> dict[str, Array]:
+        """What each device knows of its owner, one array per public feature name."""
+        known = {**self.user_features.categories, **self.user_features.numbers, **self.user_features.flags}
+        return {f"about/{name}": column[users] for name, column in known.items()}
 
     def chunks(self, users: Index, pairs: int) -> list[Index]:
         """The chosen people in groups of about ``pairs`` interactions each."""

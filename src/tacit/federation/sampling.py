@@ -1,14 +1,16 @@
 """Who is asked in a round."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tacit.account import events
+from tacit.account.claim import Adjacency, Claim, Observer
 from tacit.errors import TacitError
-from tacit.rng import Keys
+from tacit.rng import Keys, uniforms
 from tacit.settings import head_count
-from tacit.types import Index
+from tacit.types import Index, RoundFacts
 
 
 class Sampling(ABC):
@@ -20,6 +22,21 @@ class Sampling(ABC):
     @abstractmethod
     def draw(self, people: Index, round: int, keys: Keys) -> Index:
         """The people asked, in rising order."""
+
+    def event(self, claim: Claim, facts: RoundFacts) -> Claim:
+        """What a secret draw is worth against whoever gets the model; nothing by default."""
+        del facts
+        return claim
+
+
+def _sampled(claim: Claim, sampling: events.Sampling, adjacency: Adjacency) -> Claim:
+    """Amplify what the released model shows where that is proved: for normal noise on a sum."""
+    shown = claim.event(Observer.RELEASE)
+    if not isinstance(shown, events.Gaussian):
+        return claim
+    return replace(claim, adjacency=adjacency).with_event(
+        Observer.RELEASE, events.Sampled(shown, sampling), ("how many people there are is public",)
+    )
 
 
 @dataclass(frozen=True)
@@ -53,3 +70,41 @@ class FixedSize(Sampling):
             return people
         chosen = keys.generator("sampling", round).choice(len(people), count, replace=False)
         return people[np.sort(chosen)]
+
+    def event(self, claim: Claim, facts: RoundFacts) -> Claim:
+        """Amplified under replace-one, the only adjacency that a cohort of fixed size has an analysis for."""
+        cohort = head_count(self.amount, facts.population, "clients")
+        return _sampled(claim, events.FixedSize(cohort, facts.population), Adjacency.REPLACE_ONE)
+
+
+@dataclass(frozen=True)
+class Poisson(Sampling):
+    """Everybody flips a coin of their own in every round; ``amount`` is the mean number (or share) asked.
+
+    The size of the cohort varies, and rounds without anybody happen. Divide sums by the mean number:
+    the number who really came is about people's data too.
+
+    Example:
+        >>> from tacit.rng import SeededKeys
+        >>> asked = [len(Poisson(5).draw(np.arange(10, dtype="i4"), r, SeededKeys(1))) for r in range(400)]
+        >>> bool(4.7 < np.mean(asked) < 5.3)
+        True
+    """
+
+    amount: int | float
+
+    def rate(self, population: int) -> float:
+        """The probability with which each person is asked."""
+        rate = head_count(self.amount, population, "clients") / population
+        if rate == 0:
+            raise TacitError(f"clients={self.amount} asks nobody", "give at least 1, or a share such as 0.2")
+        return rate
+
+    def draw(self, people: Index, round: int, keys: Keys) -> Index:
+        """Whoever's coin fell that way."""
+        coins = uniforms(keys.users(people, "sampling", round), 1)[:, 0]
+        return people[coins < self.rate(len(people))]
+
+    def event(self, claim: Claim, facts: RoundFacts) -> Claim:
+        """Amplified under add-remove."""
+        return _sampled(claim, events.Poisson(self.rate(facts.population)), Adjacency.ADD_REMOVE)

@@ -1,9 +1,13 @@
 """What a denoising client sends (Eq. 9 of FedRec++): the noise it was sent less its own gradients."""
 
+from collections.abc import Iterator
+from itertools import pairwise
+
 import numpy as np
 
 from tacit.errors import TacitError
 from tacit.kernels.compiled import kernel
+from tacit.kernels.precision import widened
 from tacit.kernels.scatter import (
     Sign,
     add_scaled,
@@ -19,6 +23,8 @@ from tacit.kernels.scatter import (
 )
 from tacit.types import Index, Long, RankOne, Rows
 
+BLOCK = 1 << 18
+
 
 def fold(
     noise: Rows,
@@ -28,6 +34,7 @@ def fold(
     *,
     catalogue: int,
     bits: int | None = None,
+    precise: bool = False,
 ) -> Rows:
     """Sum for each denoiser the rows its senders sent and subtract its own; values are written out, ids rise.
 
@@ -35,7 +42,7 @@ def fold(
     denoiser ``g``, which is client ``g`` of ``own``; nobody sends twice. ``counts`` are virtual raters less
     one where the denoiser rated the item itself: subtracted from those of the uploads they leave the number
     of true raters, the denoiser included. With ``bits`` the sums are whole steps of a grid (rows written out
-    must be so already).
+    must be so already); ``precise`` sums in double precision, whatever the rows are in.
     The work is that of what a denoiser receives, and of sorting what it sends.
 
     Example:
@@ -51,13 +58,15 @@ def fold(
         check(rows, catalogue, _dim(rows), _dim(rows))
     lengths, ids, noise_at, own_at = _places(noise, own, group_offsets, catalogue)
     dim = _dim(own)
-    kind = np.dtype(np.int64) if bits is not None else _kind(own)
+    kind = np.dtype(np.int64) if bits is not None else np.dtype(np.float64) if precise else _kind(own)
     values, counts = np.zeros((len(ids), dim), dtype=kind), np.zeros(len(ids), dtype=np.int32)
     parts: tuple[tuple[Rows, Index, Sign], ...] = ((noise, noise_at, 1), (own, own_at, -1))
     known = _same_table(noise, own) if bits is None else None
     for rows, places, sign in parts:
         tally(counts, rows, places, people(rows), sign)
-        _add(values, rows, places, sign, bits, table=known is None)
+        for block, targets in _blocks(rows, places) if precise else [(rows, places)]:
+            part = widened(block) if precise else block
+            _add(values, part, targets, sign, bits, table=known is None)
     folded = Rows(np.cumsum(lengths) - lengths, lengths, ids, values, counts)
     if known is not None and known.reg != 0:
         every = np.arange(len(ids), dtype=np.int32)
@@ -72,6 +81,27 @@ def _same_table(noise: Rows, own: Rows) -> RankOne | None:
         return None
     same = left.table is right.table or np.array_equal(left.table, right.table)
     return left if same and left.reg == right.reg else None
+
+
+def _blocks(rows: Rows, places: Index) -> Iterator[tuple[Rows, Index]]:
+    """Some clients at a time, so that what is made of a block stays small; the order stays."""
+    ends = rows.starts + rows.lengths
+    if not (rows.clients and np.array_equal(ends[:-1], rows.starts[1:])):
+        yield rows, places
+        return
+    cuts = np.searchsorted(ends - ends[0], np.arange(BLOCK, int(ends[-1] - ends[0]), BLOCK))
+    bounds = [0, *np.unique(cuts[(cuts > 0) & (cuts < rows.clients)]).tolist(), rows.clients]
+    for first, last in pairwise(bounds):
+        span = slice(int(rows.starts[first]), int(ends[last - 1]))
+        values = rows.values
+        if isinstance(values, RankOne):
+            factors = values.factors[first:last]
+            part = RankOne(values.coef[span], factors, values.table, values.reg, values.grid)
+        else:
+            part = values[span]
+        counts = None if rows.counts is None else rows.counts[span]
+        starts = rows.starts[first:last] - span.start
+        yield Rows(starts, rows.lengths[first:last], rows.ids[span], part, counts), places[span]
 
 
 def _check_groups(offsets: Long, members: Long, senders: int, denoisers: int) -> None:

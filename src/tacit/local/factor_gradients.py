@@ -16,7 +16,6 @@ import numpy as np
 from tacit.errors import TacitError
 from tacit.kernels.factors import ClientStep, Fill, UserStep, client_step
 from tacit.kernels.fold import fold
-from tacit.kernels.precision import widened
 from tacit.kernels.vectors import padded
 from tacit.local.work import Broadcast, Inbox, Letters, LocalWork, Work
 from tacit.rng import Keys
@@ -118,12 +117,13 @@ class Denoising(LocalWork):
             )
         step, mine = self.own.step(received, private, cohort)
         noise = fold(
-            widened(inbox.rows),
-            widened(mine),
+            inbox.rows,
+            mine,
             inbox.offsets,
             inbox.members,
             catalogue=cohort.catalogue,
             bits=self.grid or None,
+            precise=not self.grid,
         )
         assert not isinstance(noise.values, RankOne)
         assert noise.counts is not None

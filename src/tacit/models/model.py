@@ -21,7 +21,12 @@ class Scorer(Protocol):
 
 
 class Model(ABC):
-    """Shared arrays live on the server; private ones never leave a device."""
+    """Shared arrays live on the server; private ones never leave a device.
+
+    ``adapts`` says that each device adapts the model to its owner before using it; ``folded_in`` does so.
+    """
+
+    adapts: bool = False
 
     @abstractmethod
     def shared(self, catalogue: int, keys: Keys) -> dict[str, Array]:

@@ -4,9 +4,33 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from tacit.account.claim import Bound, Claim
-from tacit.rng import Keyed, Keys
-from tacit.types import Arrays, Cohort, RoundFacts
+from tacit.rng import Keyed, Keys, normals_of
+from tacit.types import Arrays, Cohort, Index, RoundFacts
+
+
+@dataclass(frozen=True)
+class Draws:
+    """Where noise for some users comes from: repeatable in a simulation, unguessable on a device.
+
+    Example:
+        >>> from tacit.rng import SeededKeys
+        >>> Draws(SeededKeys(1), np.arange(2, dtype="i4"), "noise", 0).normals(3).shape
+        (2, 3)
+    """
+
+    keys: Keys
+    users: Index
+    purpose: str
+    round: int
+
+    def normals(self, width: int) -> NDArray[np.float64]:
+        """``width`` standard normal numbers per user."""
+        words = self.keys.words(self.users, self.purpose, self.round, width + width % 2)
+        return normals_of(words)[:, :width]
 
 
 class Protection(ABC):
@@ -34,10 +58,15 @@ class Protection(ABC):
         del bound, state, keys
         return update
 
+    def noised(self, update: Arrays, bound: Bound | None, state: Any, draws: Draws) -> Arrays:
+        """Right after ``on_client``: noise that must come from where nobody can guess it."""
+        del bound, state, draws
+        return update
+
     def on_server(
         self, total: Arrays, bound: Bound | None, state: Any, facts: RoundFacts, keys: Keys
     ) -> tuple[Arrays, Any]:
-        """On the total, after the transport."""
+        """On the total, after the transport; the stage that acted last on devices acts first here."""
         del bound, facts, keys
         return total, state
 
@@ -86,17 +115,20 @@ class Chain:
             update = stage.on_client(
                 update, bound, state, keys.users(cohort.users, f"{purpose}/{place}", round)
             )
+            update = stage.noised(
+                update, bound, state, Draws(keys, cohort.users, f"{purpose}/{place}/noise", round)
+            )
         return update
 
     def on_server(
         self, total: Arrays, states: tuple[Any, ...], facts: RoundFacts, keys: Keys
     ) -> tuple[Arrays, tuple[Any, ...]]:
-        """Every stage's part on the total."""
+        """Every stage's part on the total, last stage first: what was done last is undone first."""
         after = []
-        for stage, state, bound in zip(self.stages, states, self.bounds(), strict=False):
+        for stage, state, bound in reversed(list(zip(self.stages, states, self.bounds(), strict=False))):
             total, changed = stage.on_server(total, bound, state, facts, keys)
             after.append(changed)
-        return total, tuple(after)
+        return total, tuple(reversed(after))
 
     def event(self, claim: Claim, states: tuple[Any, ...], facts: RoundFacts) -> Claim:
         """The claim after the whole chain."""

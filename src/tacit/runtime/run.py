@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from tacit.account.claim import Adjacency, Observer, Unit
 from tacit.data.interactions import Dataset, Interactions, by_user
 from tacit.errors import TacitError
@@ -108,7 +110,7 @@ def execute(
         "errors": {name: _plain(value) for name, value in final.errors.items() if value == value},
         **told,
         "seconds": {**seconds, **told["seconds"], "evaluate": round(spent, 4)},
-        "notes": [*final.notes, *plan.split.notes],
+        "notes": [*final.notes, *plan.split.notes, *told.get("notes", ())],
     }
     _save_per_user(folder, final)
     listener.step(1, final.metrics)
@@ -189,8 +191,9 @@ def _trained(
     plan: Plan, method: Method, folder: RunFolder, listener: Listener
 ) -> tuple[Scorer, NullAudit, dict[str, Any]]:
     federation = federation_of(plan.dataset, plan.split.train)
-    world = new_world(method, federation, SeededKeys(plan.seed), plan.execution)
-    ledgers = Ledgers(PrivacyLedger(plan.delta))
+    world = new_world(method, federation, SeededKeys(plan.seed), plan.execution, plan.delta)
+    method = world.method
+    ledgers = Ledgers(PrivacyLedger(plan.delta, method.mode))
     saved = folder.checkpoint()
     if saved is None:
         for name in LOGS:
@@ -208,6 +211,7 @@ def _trained(
         "rounds": method.rounds,
         "privacy": guarantees,
         "paper_says": method.paper.says,
+        "notes": list(method.notes),
         "traffic": {**ledgers.traffic.summary(), **_units(method, ledgers)},
         "seconds": {"train": round(spent, 4), "per_round": round(spent / max(1, method.rounds), 6)},
     }
@@ -222,17 +226,26 @@ def _units(method: Method, ledgers: Ledgers) -> dict[str, Any]:
 
 
 def personalised(world: World, plan: Plan) -> dict[str, Any]:
-    """Everybody's private arrays; people known only by their support are folded in on their devices."""
-    support = plan.split.support
-    if support is None or not len(support):
-        return dict(world.private)
-    newcomers = federation_of(plan.dataset, support)
-    users = newcomers.people
-    folded = world.method.model.folded_in(world.server.shared, newcomers.cohort(users))
+    """Everybody's private arrays; people known only by their support are folded in on their devices.
+
+    Where a model is adapted before it is used, everybody's device does so from its own history.
+    """
     private = {name: array.copy() for name, array in world.private.items()}
-    for name, array in folded.items():
-        private[name][users] = array
+    if world.method.model.adapts:
+        _fold_in(world, world.federation, private)
+    support = plan.split.support
+    if support is not None and len(support):
+        _fold_in(world, federation_of(plan.dataset, support), private)
     return private
+
+
+def _fold_in(world: World, histories: Federation, private: dict[str, Any]) -> None:
+    for users in histories.chunks(histories.people, world.execution.pairs_per_chunk):
+        folded = world.method.model.folded_in(world.server.shared, histories.cohort(users))
+        for name, array in folded.items():
+            if name not in private:
+                private[name] = np.zeros((len(histories), *array.shape[1:]), dtype=array.dtype)
+            private[name][users] = array
 
 
 def _train(

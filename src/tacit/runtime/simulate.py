@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from tacit.data.interactions import Features
 from tacit.federation.federation import Casting, Federation, put_back, taken
 from tacit.ledger.record import ExchangeRecord, Traffic
 from tacit.rng import Keys
@@ -22,6 +23,7 @@ from tacit.round import (
     OpenExchange,
     Outgoing,
     ServerState,
+    Surroundings,
     client_side,
     first_state,
     server_side,
@@ -52,9 +54,14 @@ class World:
 
 
 def new_world(
-    method: Method, federation: Federation, keys: Keys, execution: Execution | None = None
+    method: Method,
+    federation: Federation,
+    keys: Keys,
+    execution: Execution | None = None,
+    delta: float = 1e-6,
 ) -> World:
-    """A federation before its first round."""
+    """A federation before its first round, with the method as it runs there."""
+    method = method.settled(surroundings(federation, delta))
     everybody = np.arange(len(federation), dtype=np.int32)
     return World(
         method=method,
@@ -65,6 +72,26 @@ def new_world(
         server=first_state(method, federation.catalogue, keys),
         execution=execution or Execution(),
     )
+
+
+def surroundings(federation: Federation, delta: float) -> Surroundings:
+    """What is public about a federation; of people's own features only names and labels are."""
+    theirs = federation.user_features
+    return Surroundings(
+        people=len(federation.people),
+        catalogue=federation.catalogue,
+        items=federation.item_features,
+        about_people=Features(
+            categories=dict.fromkeys(theirs.categories, _NOBODY),
+            flags=dict.fromkeys(theirs.flags, _NOBODY.astype(np.uint8)),
+            numbers=dict.fromkeys(theirs.numbers, _NOBODY.astype(np.float32)),
+            labels=theirs.labels,
+        ),
+        delta=delta,
+    )
+
+
+_NOBODY = np.zeros(0, dtype=np.int32)
 
 
 def set_up(world: World) -> list[ExchangeRecord]:
@@ -117,7 +144,7 @@ def _run(world: World, exchange: Exchange, state: ServerState, tally: Any, post:
     def work(users: Index) -> tuple[Index, Traffic, Outgoing]:
         cohort = world.federation.cohort(users)
         if world.casting.peer is not None:
-            cohort = replace(cohort, extras={"peer": world.casting.peer[users]})
+            cohort = replace(cohort, extras={**cohort.extras, "peer": world.casting.peer[users]})
         inbox, read = post.read(users) if exchange.reads_letters else (None, Traffic())
         mine = taken(world.private, users)
         return users, read, client_side(exchange, states, received, mine, cohort, inbox, world.keys)
