@@ -6,6 +6,7 @@ READY := .venv/.ready
 .PHONY: demo test check clean
 
 demo: $(READY)
+	@rm -rf runs/demo
 	$(BIN)/tacit compare fedmf fedrec:rho=3 fedrec++:rho=3 --data demo --out runs/demo --seed 1
 	@echo "the report of one of them: runs/demo/fedrec++-rho-3-seed1/report.html"
 
@@ -22,7 +23,7 @@ $(READY): pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv || (echo "Tacit needs Python 3.11 or newer with venv" >&2; exit 1)
 	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' || (echo "Tacit needs Python 3.11 or newer; set PYTHON=python3.11" >&2; exit 1)
 	@echo "installing into .venv (a minute or two, once)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[baselines,plot,tables,test]'
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check -e '.[baselines,plot,tables,test]'
 	@touch $(READY)
 
 clean:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from tacit.config import catalogue
-from tacit.config.experiment import Experiment
-from tacit.config.session import started
+from tacit.config.experiment import Experiment, resolved
+from tacit.config.session import continued, started
 from tacit.errors import TacitError
 from tacit.evaluate.significance import compare_paired
 from tacit.rng import SeededKeys
@@ -104,7 +104,7 @@ def compared(
             results.setdefault(entry.label, []).append(found)
     primary = _primary(results)
     chances = _significance(results, primary, entries[0].label, out)
-    rows = [_row(entry, results[entry.label], chances) for entry in entries]
+    rows = _merged([_row(entry, results[entry.label], chances) for entry in entries])
     return {"rows": rows, "primary": primary, "reference": entries[0].label, "seeds": seeds}
 
 
@@ -118,12 +118,12 @@ def _result(
 ) -> dict[str, Any] | None:
     safe = "".join(letter if letter.isalnum() or letter in "+-._" else "-" for letter in entry.label)
     path = out / f"{safe}-seed{experiment.seed}"
-    if (path / "result.json").exists():
-        return RunFolder.opened(path).result()
     if path.exists():
-        from tacit.config.session import continued  # only for an interrupted table
-
-        return continued(path, data_dir, threads).finished(listener, 0.0)
+        folder = RunFolder.opened(path)
+        if folder.config() != resolved(experiment, data_dir)[0].to_mapping():
+            raise TacitError(f"{path} holds a run that was configured otherwise", "choose another --out")
+        finished = (path / "result.json").exists()
+        return folder.result() if finished else continued(path, data_dir, threads).finished(listener, 0.0)
     return started(experiment, path, data_dir, threads).finished(listener, 0.0)
 
 
@@ -173,6 +173,22 @@ def _per_user(results: Mapping[str, Sequence[Mapping[str, Any]]], primary: str) 
     return {label: np.array([np.mean(table[user]) for user in common]) for label, table in tables.items()}
 
 
+def _merged(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Central twins with equal numbers are one twin, told in one row."""
+    kept: list[dict[str, Any]] = []
+    for row in rows:
+        alike = (
+            other for other in kept if other["twin"] and row["twin"] and other["metrics"] == row["metrics"]
+        )
+        like = next(alike, None)
+        if like is None:
+            kept.append(row)
+        else:
+            like["method"] = "central twin"
+            like["runs"] = [*like["runs"], *row["runs"]]
+    return kept
+
+
 def _row(
     entry: Contestant, runs: Sequence[Mapping[str, Any]], chances: Mapping[str, float]
 ) -> dict[str, Any]:
@@ -191,4 +207,5 @@ def _row(
         "p": chances.get(entry.label),
         "runs": [run["run"] for run in runs],
         "beside": not entry.asked_for,
+        "twin": not entry.asked_for and "twin" in entry.experiment.settings,
     }

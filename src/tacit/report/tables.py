@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 UNBOUNDED = "ε = ∞"
+SHOWN = 4  # metrics in a comparison; the JSON and the run folders have them all
 
 
 def sized(count: float) -> str:
@@ -115,7 +116,8 @@ def print_rows(
 def compared_rows(table: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
     """The columns and rows of a comparison."""
     names = list(dict.fromkeys(name for row in table["rows"] for name in row["metrics"]))
-    columns = ["method", *names, "p", "ε (server)", "ε (release)", "sent per client and round", "train"]
+    names = names[:SHOWN]
+    columns = ["method", *names, "p", "ε server", "ε release", "sent/round", "train"]
     return columns, [_compared_row(row, names) for row in table["rows"]]
 
 

@@ -65,7 +65,8 @@ def save(path: Path, checkpoint: Checkpoint) -> None:
     from safetensors.numpy import save_file  # loads on first use
 
     arrays = {name: np.ascontiguousarray(array) for name, array in checkpoint.arrays.items()}
-    metadata = {"format": str(FORMAT), "facts": json.dumps(dict(checkpoint.facts))}
+    # one entry only: the format's library writes several in no fixed order
+    metadata = {"tacit": json.dumps({"format": FORMAT, "facts": dict(checkpoint.facts)})}
     written_whole(path, lambda draft: _guarded(lambda: save_file(arrays, draft, metadata)))
 
 
@@ -92,12 +93,13 @@ def load(path: Path) -> Checkpoint:
         raise TacitError(
             f"{path} cannot be read as a checkpoint", "start the run anew without --resume"
         ) from error
-    if metadata.get("format") != str(FORMAT):
+    told_by_us = json.loads(metadata.get("tacit", "{}"))
+    if told_by_us.get("format") != FORMAT:
         raise TacitError(
-            f"{path} is of another version of Tacit (format {metadata.get('format')}, here {FORMAT})",
+            f"{path} is of another version of Tacit (format {told_by_us.get('format')}, here {FORMAT})",
             "continue with the version that wrote it, or start anew without --resume",
         )
-    return Checkpoint(arrays, json.loads(metadata["facts"]))
+    return Checkpoint(arrays, told_by_us["facts"])
 
 
 def save_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
