@@ -100,22 +100,13 @@ def test_recommendations_are_raw_ids_of_unseen_items(finished, tmp_path):
     assert len(fresh) == 47
 
 
+LONG = ("fedrec", "--data", "demo", "--rounds", "1200", "--set", "rho=3")
+
+
 def killed_after_some_rounds(folder, how):
+    """Start a long run and stop it once it has something to lose; its exit status and last words."""
     process = subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "tacit",
-            "run",
-            "fedrec",
-            "--data",
-            "demo",
-            "--rounds",
-            "3000",
-            "--out",
-            folder,
-            "--quiet",
-        ],
+        [sys.executable, "-m", "tacit", "run", *LONG, "--out", folder, "--quiet"],
         env={**os.environ, "TACIT_DATA": ""},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
@@ -123,27 +114,31 @@ def killed_after_some_rounds(folder, how):
     until = time.monotonic() + 60
     wanted = folder / ("checkpoint.safetensors" if how == signal.SIGKILL else "metrics.jsonl")
     while not wanted.exists() and time.monotonic() < until and process.poll() is None:
-        time.sleep(0.05)
+        time.sleep(0.02)
     process.send_signal(how)
     _, said = process.communicate(timeout=60)
     return process.returncode, said.decode()
 
 
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("whole") / "run"
+    return folder, json.loads(tacit("run", *LONG, "--out", folder, "--json").stdout)
+
+
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
-def test_a_stopped_or_killed_run_resumes_to_the_same_numbers(how, tmp_path):
-    folder = tmp_path / "cut"
+def test_a_stopped_or_killed_run_resumes_to_the_same_numbers(how, tmp_path, uninterrupted):
+    folder, (whole, expected) = tmp_path / "cut", uninterrupted
     status, said = killed_after_some_rounds(folder, how)
     assert not (folder / "result.json").exists()
     if how == signal.SIGINT:
         assert status == 130
         assert "--resume" in said
-    resumed = tacit("run", "--resume", folder, "--json")
-    whole = tacit("run", "fedrec", "--data", "demo", "--rounds", 3000, "--out", tmp_path / "whole", "--json")
-    first, second = json.loads(resumed.stdout), json.loads(whole.stdout)
-    assert first["metrics"] == second["metrics"]
-    assert first["traffic"] == second["traffic"]
+    found = json.loads(tacit("run", "--resume", folder, "--json").stdout)
+    assert found["metrics"] == expected["metrics"]
+    assert found["traffic"] == expected["traffic"]
     for name in ("ledger.jsonl", "metrics.jsonl", "model/shared.safetensors"):
-        assert (folder / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+        assert (folder / name).read_bytes() == (whole / name).read_bytes()
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ EXPOSES = {
     Observer.PEER: Nothing(),
     Observer.RELEASE: "the model is an exact function of everyone's ratings; no noise is added",
 }
-GRID_BITS = 32
+GRID_BITS, GRID_LIMIT = 32, 1024.0
 PEER = {
     Observer.PEER: "filler rows reveal the sender's vector and mean rating, and repeat bytes of its upload"
 }
@@ -98,14 +98,37 @@ def fedrec(
     precision: Literal["float32", "float64"] = "float32",
     twin: Twin = "none",
 ) -> Method:
-    """Rating prediction with virtual ratings mixed in (FedRec); the fillers cost accuracy."""
+    """Rating prediction with virtual ratings mixed in (FedRec); the fillers cost accuracy.
+
+    Args:
+        dim: Numbers per person and per item.
+        rounds: Rounds of training.
+        rate: The step size of both sides in round 0.
+        decay: What the step size is multiplied by after each round.
+        reg: The weight of the squared norms.
+        rho: Fillers per rated item.
+        filling: A filler's rating: the person's mean, or from round ``t_predict`` on a prediction.
+        t_predict: The last round with mean filling.
+        t_local: Private steps before a prediction fills.
+        fillers: Drawn anew in each round (as published), or once and kept.
+        clients: How many are asked in a round: a count, or a share with a point.
+        init: The shape of the random start.
+        spread: The half-width or standard deviation of the start.
+        sums: Floats, or whole numbers on a grid of 2^-32 (exact, in any order).
+        precision: Of the model's numbers.
+        twin: The same model on pooled data (``central``), or every device alone (``local``).
+
+    Example:
+        >>> fedrec(rho=3.0, clients=0.6).exchanges[0].protections.stages
+        (Fillers(rho=3.0, renew='round'),)
+    """
     local = FactorGradients(dim, Decaying(rate, decay), reg, "all", filling, t_predict, t_local)
     ordinary = Exchange(
         name="train",
         sampling=FixedSize(clients),
         downlink=("items",),
         local=local,
-        protections=_protections(rho, fillers, sums),
+        protections=_protections(rho, fillers, sums, GRID_LIMIT),
         transport=direct(),
         aggregator=PerItemMean(),
         exposes=EXPOSES,
@@ -138,7 +161,14 @@ def fedmf(
     precision: Literal["float32", "float64"] = "float32",
     twin: Twin = "none",
 ) -> Method:
-    """Plain federated matrix factorisation of ratings: FedRec without fillers; nothing is hidden."""
+    """Plain federated matrix factorisation of ratings: FedRec without fillers; nothing is hidden.
+
+    The settings are those of :func:`fedrec`.
+
+    Example:
+        >>> fedmf(dim=8).exchanges[0].protections.stages
+        ()
+    """
     method = fedrec(
         dim=dim, rounds=rounds, rate=rate, decay=decay, reg=reg, rho=0.0, clients=clients, init=init,
         spread=spread, sums=sums, precision=precision, twin=twin,
@@ -168,7 +198,15 @@ def fedrec_plus_plus(
     precision: Literal["float32", "float64"] = "float32",
     twin: Twin = "none",
 ) -> Method:
-    """FedRec whose fillers are taken out again by denoising clients: as accurate as without fillers."""
+    """FedRec whose fillers are taken out again by denoising clients: as accurate as without fillers.
+
+    The settings are those of :func:`fedrec`; ``denoisers`` says how many people denoise (a count, or a share
+    with a point). They take part in every round, on top of ``clients``.
+
+    Example:
+        >>> [exchange.part for exchange in fedrec_plus_plus(denoisers=0.25).exchanges]
+        ['ordinary', 'denoisers']
+    """
     schedule = Decaying(rate, decay)
     local = FactorGradients(dim, schedule, reg, "rated", filling, t_predict, t_local, letters="fillers")
     ordinary = Exchange(
@@ -229,9 +267,9 @@ class Denoisers:
         return Casting({"ordinary": np.sort(ordinary), "denoisers": np.sort(denoisers)}, peer)
 
 
-def _protections(rho: float, fillers: str, sums: str) -> Chain:
+def _protections(rho: float, fillers: str, sums: str, limit: float | None = None) -> Chain:
     stages = [Fillers(rho, "never" if fillers == "kept" else "round")] if rho > 0 else []
-    return Chain((*stages, *([Grid(GRID_BITS)] if sums == "grid" else [])))
+    return Chain((*stages, *([Grid(GRID_BITS, limit)] if sums == "grid" else [])))
 
 
 def _twinned(method: Method, local: FactorGradients, twin: Twin) -> Method:

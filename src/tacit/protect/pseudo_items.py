@@ -31,6 +31,10 @@ class Fillers(Protection):
     rho x rated > unrated        all unrated items are fillers
     no ratings                   no fillers: an empty upload
     ===========================  ====================================================
+
+    Example:
+        >>> Fillers(2.0, renew="never")
+        Fillers(rho=2.0, renew='never')
     """
 
     rho: float

@@ -27,7 +27,8 @@ from tacit.runtime.negatives import audited
 from tacit.runtime.simulate import Execution, World, new_world, one_round, set_up
 from tacit.split import Split
 
-CHECKPOINT_SECONDS = 5.0
+CHECKPOINT_SECONDS = 2.0
+CHECKPOINT_SHARE = 0.05  # of the time may go into writing checkpoints
 LOGS = ("ledger.jsonl", "metrics.jsonl")
 
 
@@ -255,7 +256,7 @@ def _train(
     every = plan.evaluate_every or max(1, rounds // 20)
     listener.stage("training", rounds)
     listener.step(world.server.round, {})
-    spent, saved_at = 0.0, time.perf_counter()
+    spent, save_at = 0.0, time.perf_counter() + CHECKPOINT_SECONDS
     curve = [name for name in ("rmse", "mae") if world.method.predicts_ratings]
     while world.server.round < rounds:
         began = time.perf_counter()
@@ -269,9 +270,11 @@ def _train(
             folder.append("metrics.jsonl", [{"round": done, "metrics": facts}])
         listener.step(done, facts)
         stop = listener.stopping() and done < rounds
-        if stop or done == rounds or time.perf_counter() - saved_at > CHECKPOINT_SECONDS:
+        if stop or done == rounds or time.perf_counter() >= save_at:
+            began = time.perf_counter()
             _save(world, ledgers, folder, before + spent)
-            saved_at = time.perf_counter()
+            ended = time.perf_counter()
+            save_at = ended + max(CHECKPOINT_SECONDS, (ended - began) / CHECKPOINT_SHARE)
         if stop:
             raise Interrupted
     return spent

@@ -24,6 +24,10 @@ class Direct(Transport):
 
     Formal guarantees:
         None. The server learns what each client sends; encryption on the way (TLS) keeps others out.
+
+    Example:
+        >>> Direct().delivers.value
+        'reports'
     """
 
     delivers: ClassVar[Delivers] = Delivers.REPORTS
