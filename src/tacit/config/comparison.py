@@ -1,5 +1,6 @@
 """Several methods on the same splits and seeds, in one table, with twins and baselines beside."""
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -122,9 +123,13 @@ def _result(
         folder = RunFolder.opened(path)
         if folder.config() != resolved(experiment, data_dir)[0].to_mapping():
             raise TacitError(f"{path} holds a run that was configured otherwise", "choose another --out")
-        finished = (path / "result.json").exists()
-        return folder.result() if finished else continued(path, data_dir, threads).finished(listener, 0.0)
-    return started(experiment, path, data_dir, threads).finished(listener, 0.0)
+        if (path / "result.json").exists():
+            return folder.result()
+    began = time.perf_counter()
+    session = (
+        continued(path, data_dir, threads) if path.exists() else started(experiment, path, data_dir, threads)
+    )
+    return session.finished(listener, loaded=time.perf_counter() - began)
 
 
 def _primary(results: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:

@@ -10,9 +10,11 @@ from tacit.config import catalogue
 from tacit.data.interactions import Dataset
 from tacit.errors import TacitError, nearest
 from tacit.evaluate.protocol import parse_metric
-from tacit.round import Method
+from tacit.round import Exchange, Method
 from tacit.runtime.run import Fitting, Plan
 from tacit.settings import known_setting
+from tacit.transport.transport import Transport
+from tacit.types import Delivers
 
 
 @dataclass(frozen=True)
@@ -144,8 +146,16 @@ def _method(experiment: Experiment, settings: Mapping[str, Any]) -> Method | Fit
         method = with_protection(method, spec)
     if experiment.transport:
         carried = catalogue.transport(experiment.transport)
-        method = replace(method, exchanges=tuple(replace(e, transport=carried) for e in method.exchanges))
+        method = replace(method, exchanges=tuple(carried_by(carried, e) for e in method.exchanges))
     return method
+
+
+def carried_by(transport: Transport, exchange: Exchange) -> Exchange:
+    """The same exchange over another transport; for sums, numbers with a point are rounded first."""
+    chain = exchange.protections
+    if transport.delivers is Delivers.SUM and chain.steps() is None:
+        chain = replace(chain, stages=(*chain.stages, catalogue.protection("grid:32:1024")))
+    return replace(exchange, transport=transport, protections=chain)
 
 
 def with_protection(method: Method, spec: str) -> Method:

@@ -71,10 +71,15 @@ def _section(title: str, body: str) -> str:
 
 
 def _rows(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    cells = "".join(f'<th scope="col">{_text(name)}</th>' for name in head)
+    table = [list(row) for row in rows]
+    columns = list(zip(*table, strict=True)) or [()] * len(head)
+    numeric = [all(isinstance(value, float | int) or value == "" for value in column) for column in columns]
+    marks = [' class="number"' if is_number else "" for is_number in numeric]
+    cells = "".join(
+        f'<th scope="col"{mark}>{_text(name)}</th>' for mark, name in zip(marks, head, strict=True)
+    )
     body = ""
-    for row in rows:
-        marks = (' class="number"' if isinstance(value, float | int) else "" for value in row)
+    for row in table:
         body += (
             "<tr>"
             + "".join(f"<td{mark}>{_text(v)}</td>" for mark, v in zip(marks, row, strict=True))
