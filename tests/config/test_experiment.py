@@ -62,7 +62,7 @@ def test_an_unknown_preset_names_those_there_are():
 def test_stages_are_made_from_their_text():
     assert protection("grid:16") == Grid(16)
     assert transport("direct").delivers.value == "reports"
-    for text, said in (("grid:16:3", "too many"), ("grid:zero", "whole number"), ("grid:99", "at most 48")):
+    for text, said in (("grid:16:3:1", "too many"), ("grid:zero", "whole number"), ("grid:99", "at most 48")):
         with pytest.raises(TacitError, match=said):
             protection(text)
 
