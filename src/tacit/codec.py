@@ -1,8 +1,8 @@
 """What crosses a wire: arrays to bytes and back, and the exact length without encoding.
 
 A message is a 16-byte header, then each array: name, kind, type, shape, bytes. Sparse rows travel sorted
-by id, so their order says nothing about which of them are fillers. Reading trusts nobody: every length
-is checked before it is used.
+by id, so their order says nothing about which of them are fillers, and their ids packed where that is
+shorter. Reading trusts nobody: every length is checked before it is used.
 """
 
 import struct
@@ -13,13 +13,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit.errors import TacitError
+from tacit.kernels.row_ids import Form, Sizes, id_sizes, packed_length, read_ids, written_ids
 from tacit.kernels.rows import materialise, materialise_grid
-from tacit.types import Array, Arrays, Long, RankOne, Rows
+from tacit.types import Array, Arrays, Index, Long, RankOne, Rows
 
 _MAGIC = b"TCT1"
 _HEADER = struct.Struct("<4sHHII")
 _DTYPES = [np.dtype(name) for name in ("f4", "f8", "i4", "i8", "u1", "f2", "u4", "u8", "i1", "u2")]
-_DENSE, _ROWS, _COUNTED = 0, 1, 2
+_DENSE, _ROWS, _COUNTED, _CELLS = 0, 1, 2, 5  # a kind of rows, plus 2 where ids are packed
+_LAST = _CELLS + 2
 MAX_MESSAGE = 1 << 31
 
 
@@ -28,6 +30,14 @@ class Message(NamedTuple):
 
     round: int
     arrays: dict[str, Array | Rows]
+
+
+class Parts(NamedTuple):
+    """What a client's message is made of: bytes of ids, bytes of values, and how many numbers they are."""
+
+    ids: Long
+    values: Long
+    numbers: Long
 
 
 def _value_type(rows: Rows) -> np.dtype[Any]:
@@ -46,30 +56,52 @@ def _head_length(name: str, dims: int) -> int:
 
 
 def row_bytes(rows: Rows) -> int:
-    """Bytes of one sparse row on the wire: id, count if there is one, values.
+    """Bytes of one sparse row on the wire without its id: count if there is one, values.
 
     Example:
         >>> import numpy as np
         >>> one = np.zeros(1, "i8")
         >>> row_bytes(Rows(one, one + 2, np.array([5, 3], "i4"), np.ones((2, 20), "f4")))
-        84
+        80
     """
-    return 4 + (4 if rows.counts is not None else 0) + _value_type(rows).itemsize * _value_width(rows)
+    return (4 if rows.counts is not None else 0) + _value_type(rows).itemsize * _value_width(rows)
 
 
-def nbytes(arrays: Arrays, clients: int) -> Long:
+def _id_sizes(rows: Rows) -> Sizes:
+    """The form and length of each client's ids."""
+    return id_sizes(rows.starts, rows.lengths, rows.ids)
+
+
+def parts(arrays: Arrays, clients: int) -> Parts:
+    """What each client's message is made of; the rest of its length is headers.
+
+    Example:
+        >>> import numpy as np
+        >>> parts({"bias": np.ones((1, 3), "f4")}, 1).values.tolist()
+        [12]
+    """
+    ids, values, numbers = (np.zeros(clients, dtype=np.int64) for _ in range(3))
+    for array in arrays.values():
+        if isinstance(array, np.ndarray):
+            count = int(np.prod(array.shape[1:], dtype=np.int64))
+            values += array.dtype.itemsize * count
+            numbers += count
+        else:
+            ids += _id_sizes(array).nbytes
+            values += array.lengths * row_bytes(array)
+            numbers += array.lengths * _value_width(array)
+    return Parts(ids, values, numbers)
+
+
+def nbytes(arrays: Arrays, clients: int, known: Parts | None = None) -> Long:
     """The length of each client's message, without encoding it; who has nothing to say sends nothing."""
     if not arrays:
         return np.zeros(clients, dtype=np.int64)
     length = np.full(clients, _HEADER.size, dtype=np.int64)
     for name, array in arrays.items():
-        if isinstance(array, Rows):
-            length += _head_length(name, 2) + array.lengths * row_bytes(array)
-        else:
-            length += _head_length(name, array.ndim - 1) + array.dtype.itemsize * int(
-                np.prod(array.shape[1:])
-            )
-    return length
+        length += _head_length(name, array.ndim - 1 if isinstance(array, np.ndarray) else 2)
+    inside = known or parts(arrays, clients)
+    return length + inside.ids + inside.values
 
 
 def broadcast_nbytes(arrays: Mapping[str, Array]) -> int:
@@ -97,25 +129,29 @@ def encode(arrays: Arrays, round: int, client: int = 0) -> bytes:
         >>> import numpy as np
         >>> update = {"bias": np.array([[1.5, 2.5]], "f4")}
         >>> wire = encode(update, round=3)
-        >>> len(wire) == nbytes(update, 1)[0], decode(wire).round, decode(wire).arrays["bias"]
+        >>> len(wire) == int(nbytes(update, 1)[0]), decode(wire).round, decode(wire).arrays["bias"]
         (True, 3, array([[1.5, 2.5]], dtype=float32))
     """
     body = b""
     for name, array in arrays.items():
-        if isinstance(array, Rows):
-            mine = slice(int(array.starts[client]), int(array.starts[client] + array.lengths[client]))
-            order = np.argsort(array.ids[mine], kind="stable")
-            values = _values_of(array, mine, client)[order]
-            shape = (len(order), _value_width(array))
-            if array.counts is None:
-                body += _encoded(name, _ROWS, shape, array.ids[mine][order], values)
-            else:
-                body += _encoded(
-                    name, _COUNTED, shape, array.ids[mine][order], array.counts[mine][order], values
-                )
-        else:
+        if isinstance(array, np.ndarray):
             body += _encoded(name, _DENSE, array.shape[1:], array[client])
+        else:
+            body += _encoded_rows(name, array, client)
     return _frame(body, round, len(arrays))
+
+
+def _encoded_rows(name: str, rows: Rows, client: int) -> bytes:
+    kind = _CELLS if rows.cells else _ROWS if rows.counts is None else _COUNTED
+    width = rows.cells or _value_width(rows)
+    mine = slice(int(rows.starts[client]), int(rows.starts[client] + rows.lengths[client]))
+    order = np.argsort(rows.ids[mine], kind="stable")
+    one = np.array([mine.start], dtype=np.int64)
+    form = int(_id_sizes(Rows(one, rows.lengths[client : client + 1], rows.ids, rows.values)).forms[0])
+    ids = written_ids(rows.ids[mine][order], form)
+    counts = [] if rows.counts is None else [rows.counts[mine][order]]
+    values = _values_of(rows, mine, client)[order]
+    return _encoded(name, kind + 2 * form, (len(order), width), ids, *counts, values)
 
 
 def _values_of(rows: Rows, mine: slice, client: int) -> Array:
@@ -160,7 +196,7 @@ class _Reader:
 def _decoded(reader: _Reader) -> tuple[str, Array | Rows]:
     name = reader.take(reader.take(1)[0]).decode("utf-8", errors="replace")
     kind, dtype_code, dims = reader.take(3)
-    if dtype_code >= len(_DTYPES) or kind > _COUNTED or (kind != _DENSE and dims != 2):
+    if dtype_code >= len(_DTYPES) or kind > _LAST or (kind != _DENSE and dims != 2):
         raise TacitError(
             "a message holds an array of unknown kind", "both sides need the same version of Tacit"
         )
@@ -168,11 +204,22 @@ def _decoded(reader: _Reader) -> tuple[str, Array | Rows]:
     dtype = _DTYPES[dtype_code]
     if kind == _DENSE:
         return name, reader.array(dtype, (1, *shape))
-    ids = reader.array(np.dtype("i4"), shape[:1]).view(np.int32)
-    counts = reader.array(np.dtype("i4"), shape[:1]).view(np.int32) if kind == _COUNTED else None
-    values = reader.array(dtype, shape)
+    cells, counted = kind >= _CELLS, kind < _CELLS and kind % 2 == 0
+    form = (kind - (_CELLS if cells else _ROWS)) // 2
+    count, width = shape
+    ids = _decoded_ids(reader, count, form)
+    counts = reader.array(np.dtype("i4"), shape[:1]).view(np.int32) if counted else None
+    values = reader.array(dtype, (count, 1 if cells else width))
     zero = np.zeros(1, dtype=np.int64)
-    return name, Rows(zero, zero + shape[0], ids, values, counts)
+    return name, Rows(zero, zero + count, ids, values, counts, width if cells else 0)
+
+
+def _decoded_ids(reader: _Reader, count: int, form: int) -> Index:
+    if form == Form.PLAIN:
+        return read_ids(reader.array(np.dtype("u1"), (4 * count,)), count, form)
+    head = reader.array(np.dtype("u1"), (4,))
+    rest = packed_length(int(head.view("<u4")[0]), count) - len(head)
+    return read_ids(np.concatenate([head, reader.array(np.dtype("u1"), (rest,))]), count, form)
 
 
 def decode(wire: bytes) -> Message:
@@ -197,5 +244,5 @@ def decode_broadcast(wire: bytes) -> Message:
     message = decode(wire)
     return Message(
         message.round,
-        {name: array[0] for name, array in message.arrays.items() if not isinstance(array, Rows)},
+        {name: array[0] for name, array in message.arrays.items() if isinstance(array, np.ndarray)},
     )

@@ -9,6 +9,7 @@ import pytest
 from tacit.errors import TacitError
 from tacit.kernels import reference
 from tacit.kernels.factors import Fill, UserStep, client_step
+from tacit.kernels.squares import squaring_pays
 from tacit.kernels.vectors import padded
 from tacit.types import Segment
 
@@ -54,10 +55,11 @@ def test_it_means_what_its_twin_says(tiny, dtype, dim, fill, steps, user_step):
     assert_close(run(cohort, dim, **chosen), twin(cohort, **chosen), TOLERANCE[dtype])
 
 
-@pytest.mark.parametrize("steps", [0, 1, 2, 15])
-@pytest.mark.parametrize("most", [6, 60], ids=["direct", "gram"])
-def test_local_training_is_gradient_descent_on_either_side_of_the_choice(tiny, steps, most):
-    cohort = tiny(dim=20, most=most, clients=20, catalogue=130, seed=3)
+@pytest.mark.parametrize(("steps", "squared"), [(0, False), (1, False), (2, False), (6, True), (15, True)])
+def test_local_training_is_gradient_descent_on_either_side_of_the_choice(tiny, steps, squared):
+    cohort = tiny(dim=20, most=100, clients=20, catalogue=130, seed=3)
+    sizes = np.diff(cohort.offsets)
+    assert {squaring_pays(20, 8, size, max(0, steps - 1)) for size in sizes if size} == {squared}
     chosen = {"fill": Fill.PREDICTED, "local_steps": steps}
     assert_close(run(cohort, 20, **chosen), twin(cohort, **chosen), 1e-11)
 
@@ -108,6 +110,21 @@ def test_grouping_and_threads_change_no_bit(tiny, dtype):
         assert b"".join(piece.factors.tobytes() for piece in parts) == whole.factors.tobytes()
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_fillers_change_no_bit_of_what_rated_items_say(tiny, dtype):
+    """FedRec++ is lossless only if fillers, and training for them, leave the rest of the client alone."""
+    cohort = tiny(dim=20, dtype=dtype, clients=24, seed=8, catalogue=200, most=120)
+    bare = client_step(
+        cohort.offsets, cohort.items, cohort.values, None, cohort.factors, padded(cohort.table), 20, **RECIPE
+    )
+    rated = [bare.coef[at : at + size].tobytes() for at, size in zip(bare.starts, bare.lengths, strict=True)]
+    for fill, steps in ((Fill.AVERAGE, 0), (Fill.PREDICTED, 0), (Fill.PREDICTED, 2), (Fill.PREDICTED, 15)):
+        filled = run(cohort, 20, fill=fill, local_steps=steps)
+        assert filled.factors.tobytes() == bare.factors.tobytes()
+        ranges = zip(filled.starts, filled.rated_lengths, strict=True)
+        assert [filled.coef[at : at + size].tobytes() for at, size in ranges] == rated
+
+
 def test_inputs_are_left_alone_and_the_empty_client_stays_put(tiny):
     cohort = tiny(dim=5, clients=3, seed=1)
     offsets = np.concatenate([[0, 0], cohort.offsets[1:]])
@@ -143,10 +160,17 @@ def test_no_clients_at_all():
     assert len(none.ids) == 0
 
 
+STRAY = Segment(np.array([0]), np.array([1]), np.array([3], np.int32))
+WIDE = {"factors": np.zeros((1, 130)), "table": np.zeros((3, 130)), "dim": 130}
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [
         ({"items": np.array([0, 9], np.int32)}, "outside the table"),
+        ({"fillers": STRAY, "fill": Fill.AVERAGE}, "outside the table"),
+        ({"fillers": STRAY, "fill": Fill.AVERAGE} | WIDE, "outside the table"),
+        ({"items": np.array([0, 9], np.int32)} | WIDE, "outside the table"),
         ({"items": np.array([0, -1], np.int32)}, "outside the table"),
         ({"factors": np.zeros((1, 3), np.float32)}, "table in float64"),
         ({"factors": np.zeros((2, 3))}, "one vector of 3"),

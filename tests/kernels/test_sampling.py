@@ -85,6 +85,52 @@ def test_every_set_is_equally_likely(own, rho):
     assert stats.chisquare(counts).pvalue > 1e-6
 
 
+def stream(key):
+    """Steele, Lea and Flood's splitmix64 (OOPSLA 2014), one whole number after the other."""
+    while True:
+        key = (key + 0x9E3779B97F4A7C15) % 2**64
+        word = (key ^ key >> 30) * 0xBF58476D1CE4E5B9 % 2**64
+        word = (word ^ word >> 27) * 0x94D049BB133111EB % 2**64
+        yield word ^ word >> 31
+
+
+def below(bound, words):
+    """Lemire's unbiased numbers (TOMACS 2019) out of the upper halves of the words."""
+    while True:
+        product = (next(words) >> 32) * bound
+        if product % 2**32 >= 2**32 % bound:
+            return product >> 32
+
+
+def slow_draw(own, wanted, key, catalogue):
+    words, taken = stream(key), set(own)
+    if 2 * (len(own) + wanted) <= catalogue:
+        ids = []
+        while len(ids) < wanted:
+            item = below(catalogue, words)
+            if item not in taken:
+                ids.append(item)
+            taken.add(item)
+        return ids
+    free, ids = [item for item in range(catalogue) if item not in taken], []
+    for place, item in enumerate(free):
+        if len(ids) < wanted and below(len(free) - place, words) < wanted - len(ids):
+            ids.append(item)
+    return ids
+
+
+@pytest.mark.parametrize("rho", [0.5, 1.0, 3.0])
+@pytest.mark.parametrize("catalogue", [40, 1000])
+def test_draws_are_those_of_the_slow_loop(rho, catalogue):
+    """A run must be repeatable by a later version: the numbers drawn from a key are part of the method."""
+    offsets, items, keys = clients([0, 1, 3, 10, 19, 30, 39, 40], catalogue, seed=3)
+    segment = draw_fillers(offsets, items, keys, rho, catalogue)
+    for client, key in enumerate(keys):
+        own = items[offsets[client] : offsets[client + 1]].tolist()
+        wanted = int(segment.lengths[client])
+        assert drawn(segment, client).tolist() == slow_draw(own, wanted, int(key), catalogue)
+
+
 def test_other_keys_give_other_draws():
     offsets, items, keys = clients([10], 1000)
     first = draw_fillers(offsets, items, keys, 2.0, 1000).ids

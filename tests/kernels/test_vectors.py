@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.kernels.compiled import kernel, span
-from tacit.kernels.emitter import lanes, padded_width, pieces
-from tacit.kernels.vectors import block_errors, gram, padded, weighted_sum
+from tacit.kernels.emitter import lanes, pieces
+from tacit.kernels.vectors import block_errors, highest, padded, weighted_sum
 
 
 @kernel
@@ -21,8 +21,8 @@ def sum_of_rows(shape, table, ids, weights, total):
 
 
 @kernel
-def squares(shape, table, ids, out):
-    gram(shape, table, ids, 0, len(ids), out)
+def highest_of(shape, ids, at, count):
+    return highest(shape, ids, at, count)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -79,13 +79,11 @@ def test_weighted_sums(dtype, tolerance, count):
     np.testing.assert_allclose(total, 1 + weights @ table[ids], rtol=tolerance, atol=tolerance)
 
 
-@pytest.mark.parametrize(("dtype", "dim"), [(np.float32, 20), (np.float32, 33), (np.float64, 20)])
-def test_gram_matrices_on_and_below_the_diagonal(dtype, dim):
-    rng = np.random.default_rng(3)
-    table = padded(rng.normal(size=(50, dim)).astype(dtype))
-    ids = rng.permutation(50)[:37].astype(np.int32)
-    out = np.full((dim, padded_width(dim, table.itemsize)), np.nan, dtype)
-    squares(span(dim), table, ids, out)
-    meant = table[ids].astype(np.float64).T @ table[ids].astype(np.float64)
-    below = np.tril_indices(dim)
-    np.testing.assert_allclose(out[:, :dim][below], meant[:dim, :dim][below], rtol=1e-4, atol=1e-5)
+@given(data=st.data())
+def test_the_highest_name_is_the_unsigned_maximum_of_whole_blocks(data):
+    count = data.draw(st.integers(0, 40))
+    at = data.draw(st.integers(0, 5))
+    names = np.random.default_rng(data.draw(st.integers(0, 99))).integers(-3, 1000, 64).astype(np.int32)
+    names[at + count :] = 0
+    names[:at] = 2000
+    assert highest_of(span(4), names, at, count) == names[at:].view(np.uint32).max(initial=0)

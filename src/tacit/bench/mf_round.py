@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from tacit.bench.mf_floor import floors, gathered, multiplied_and_added, touched
+from tacit.bench.mf_whole import whole_rounds
 from tacit.errors import TacitError
 from tacit.kernels.factors import Fill, client_step
 from tacit.kernels.plain import plain_add, plain_step
@@ -286,6 +287,11 @@ def run(
                 part, fill
             )
             scales[f"{variant.name}-{kind}"] = ratings / int(part.offsets[-1])
+    rated = slice(0, int(problem.offsets[-1]))
+    whole = whole_rounds(
+        problem.offsets, problem.items[rated], problem.values[rated], items, dim, LOCAL_STEPS
+    )
+    jobs |= {f"whole-{kind}": job for kind, job in whole.items()}
     cohorts = [size for size in (200, 1000, 6040) if size <= users] or [users]
     for size in cohorts:
         part, rounds = problem.first(size), users // size
@@ -295,15 +301,20 @@ def run(
     best = _timed(jobs, repeats)
     seconds = {name: best[name] * scale for name, scale in scales.items()}
     seconds |= {name: best[name] for name in ("sampling", "gather", "read-modify-write")}
+    seconds |= {f"whole-{kind}": best[f"whole-{kind}"] for kind in KINDS}
     seconds |= floors(best, ratings, len(problem.fillers.ids), dim, LOCAL_STEPS)
     ours = {kind: seconds[f"fused-{kind}"] for kind in KINDS}
     ratios = {f"floor-{kind}": ours[kind] / seconds[f"floor-{kind}"] for kind in KINDS}
+    ratios |= {f"whole-floor-{kind}": best[f"whole-{kind}"] / seconds[f"floor-{kind}"] for kind in KINDS}
     ratios |= {
         f"{variant.name}-{kind}": seconds[f"{variant.name}-{kind}"] / ours[kind]
         for variant in variants
         if variant.name != "fused"
         for kind in KINDS
     }
+    for name in dict.fromkeys(key.rpartition("-")[0] for key in tuple(ratios)):
+        both = [ratios[f"{name}-{kind}"] for kind in KINDS]
+        ratios[name] = max(both) if name.endswith("floor") else min(both)
     return {
         "bench": "mf-round",
         "seconds": seconds,
@@ -323,6 +334,7 @@ def _notes(variants: tuple[Variant, ...], repeats: int) -> list[str]:
     ]
     return [
         f"one thread, processor time, minimum of {repeats} interleaved repeats; fillers drawn beforehand",
+        "whole: through the library, fillers drawn in the round; names without a kind: the worse of the two",
         "floor: the larger of moving the cache lines (gather, read-modify-write) and doing the sums at peak",
         *sampled,
     ]

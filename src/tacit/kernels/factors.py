@@ -15,12 +15,14 @@ from tacit.errors import TacitError
 from tacit.kernels.compiled import Number, Span, dim_of, kernel, span
 from tacit.kernels.emitter import padded_width
 from tacit.kernels.plain import LARGEST, plain_step
+from tacit.kernels.squares import complete, gram, repeated, square_room, squaring_pays
 from tacit.kernels.stores import copied
-from tacit.kernels.vectors import advance, block_errors, gram, padded, weighted_sum
+from tacit.kernels.vectors import block_errors, highest, padded, padded_zeros, weighted_sum
 from tacit.types import Floats, Index, Long, Segment
 
-_STRIP = 128  # rows that stay in the nearest cache between their dot products and their sum
-_AVERAGE, _ALL = 1, 1
+_NEAR = 16384  # bytes of rows that stay in the nearest cache between their dot products and their sums
+_SPARE = 16  # places after the last row that whole blocks may read and write
+_AVERAGE, _PREDICTED, _ALL = 1, 2, 1
 
 
 class Fill(IntEnum):
@@ -83,8 +85,9 @@ def client_step(
     added = np.where(rated > 0, fillers.lengths, 0)
     lengths = rated + added
     starts = np.cumsum(lengths) - lengths
-    ids = np.empty(int(lengths.sum()), dtype=np.int32)
-    coef = np.empty(len(ids), dtype=table.dtype)
+    rows = int(lengths.sum())
+    ids = np.empty(rows + _SPARE, dtype=np.int32)
+    coef = np.empty(rows + _SPARE, dtype=table.dtype)
     updated = np.ascontiguousarray(factors).copy()
     number = table.dtype.type
     held = slice(offsets[0], offsets[-1])
@@ -92,11 +95,14 @@ def client_step(
     given = (offsets - offsets[0], items[held], told, fillers.starts, added, fillers.ids)
     settings = (number(rate), number(reg), int(fill), int(local_steps), int(user_step))
     if dim > LARGEST:
+        _check_items(items[held], fillers.ids, len(table))
         plain_step(*given, table, *settings, starts, ids, coef, updated)
     else:
         ready = table if table.shape[1] == padded_width(dim, table.itemsize) else padded(table[:, :dim])
-        _step(span(dim), *given, ready, *settings, starts, ids, coef, updated)
-    return ClientStep(starts, lengths, ids, coef, rated, updated)
+        work, square = padded_zeros(5, dim, table.dtype), square_room(dim, table.dtype)
+        if not _step(span(dim), *given, ready, *settings, starts, ids, coef, updated, work, square):
+            raise _unknown_item(len(table))
+    return ClientStep(starts, lengths, ids[:rows], coef[:rows], rated, updated)
 
 
 def _nothing(clients: int) -> Segment:
@@ -141,16 +147,46 @@ def _check(
         raise TacitError(
             "a list of fillers reaches outside its ids", "give starts and lengths inside the ids"
         )
-    first = fillers.starts.min(initial=len(fillers.ids))
-    for column in (items[offsets[0] : offsets[-1]], fillers.ids[first : ends.max(initial=0)]):
-        if len(column) and column.view(np.uint32).max() >= len(table):
-            raise TacitError(f"an item outside the table of {len(table)} rows", "number items from 0")
     if fill not in (0, 1, 2) or (fill == Fill.NONE and len(fillers.ids)):
         raise TacitError(
             f"fillers with fill={fill}", "say fill=1 (average) or fill=2 (predicted), or give no fillers"
         )
     if local_steps < 0:
         raise TacitError(f"local_steps is {local_steps}", "give zero or more")
+
+
+def _check_items(items: Index, fillers: Index, height: int) -> None:
+    """Look before the plain kernel reads; the vector kernel looks while it copies."""
+    for column in (items, fillers):
+        if len(column) and column.view(np.uint32).max() >= height:
+            raise _unknown_item(height)
+
+
+def _unknown_item(height: int) -> TacitError:
+    return TacitError(f"an item outside the table of {height} rows", "number items from 0")
+
+
+@kernel
+def _whole_blocks(
+    shape: Span,
+    table: Floats,
+    ids: Index,
+    at: int,
+    count: int,
+    vector: Floats,
+    told: Floats,
+    by: int,
+    move: int,
+    out: Floats,
+    to: int,
+) -> None:
+    """``out[to + j]`` = row ``ids[at + j]`` · ``vector`` - ``told[by + move * j]``, in whole blocks.
+
+    Names, numbers told and places to write must go on up to the end of the last block. With ``move`` 0 one
+    number is meant, which ``told`` then holds once for every lane.
+    """
+    for done in range(0, count, 64 // table.itemsize):
+        block_errors(shape, table, ids, at + done, vector, told, by + done * move, out, to + done)
 
 
 @kernel
@@ -171,7 +207,8 @@ def _errors(
 ) -> None:
     """``out[to + j]`` = row ``ids[at + j]`` · ``vector`` - ``told[by + move * j]``.
 
-    With ``move`` 0 one number is meant, which ``told`` then holds once for every lane.
+    With ``move`` 0 one number is meant, which ``told`` then holds once for every lane. For arrays that end
+    with their last row: nothing behind it is read or written, which costs time where clients have few rows.
     """
     block = 64 // table.itemsize
     whole = count - count % block
@@ -207,53 +244,56 @@ def _mean(values: Floats, at: int, count: int) -> float:
 
 
 @kernel
-def _shift(
+def _told(
     shape: Span,
-    table: Floats,
     items: Index,
+    values: Floats,
     at: int,
     count: int,
-    work: Floats,
-    square: Floats,
-    room: Floats,
-    spare_ids: Index,
-    spare: Floats,
-    same: Floats,
-    rate: Number,
-    reg: Number,
-    steps: int,
-) -> None:
-    """Where ``steps`` full-gradient steps on the rated items lead, as ``U' - U``.
+    fillers: Index,
+    source: int,
+    extra: int,
+    ids: Index,
+    coef: Floats,
+    to: int,
+) -> int:
+    """Put a client's rated items, fillers and ratings where they go; the largest name."""
+    more = to + count
+    copied(items, at, count, ids, to)
+    copied(fillers, source, extra, ids, more)
+    copied(values, at, count, coef, to)
+    for j in range(_SPARE):
+        ids[more + extra + j] = 0
+    return highest(shape, ids, to, count + extra)
 
-    With ``A`` the mean of ``V_i V_iᵀ`` a step is ``shift ← ((1 - rate reg) I - rate A) shift + push``, where
-    ``push`` is the first step: ``dim²`` work where forming ``A`` pays, two passes over the rows where not.
-    """
-    vector, gradient, shift, push, pull = work[0], work[1], work[2], work[3], work[4]
-    dim, block = dim_of(shape), 64 // table.itemsize
-    share, keep = table.dtype.type(1 / count), 1 - rate * reg
-    shift[:] = 0
-    for k in range(dim):
-        push[k] = -rate * (gradient[k] * share + reg * vector[k])
-    if count * dim + 2 * steps * dim < 4 * steps * count:
-        gram(shape, table, items, at, count, square)
-        for column in range(block, dim):
-            for row in range(column - column % block):
-                square[row, column] = square[column, row]
-        for row in range(dim):
-            for column in range(table.shape[1]):
-                square[row, column] *= -rate * share
-            square[row, row] += keep
-        for _ in range(steps):
-            advance(shape, square, shift, push)
-        return
+
+@kernel
+def _row_by_row(
+    shape: Span,
+    table: Floats,
+    ids: Index,
+    at: int,
+    count: int,
+    push: Floats,
+    pull: Floats,
+    room: Floats,
+    same: Floats,
+    shrink: Number,
+    keep: Number,
+    steps: int,
+    out: Floats,
+) -> None:
+    """``out = x``, where ``x`` starts as ``push`` and becomes ``keep x - shrink Σ V_i V_iᵀ x + push``."""
+    same[:] = 0
+    out[:] = push
     for _ in range(steps):
         pull[:] = 0
         for done in range(0, count, len(room)):
             size = min(len(room), count - done)
-            _errors(shape, table, items, at + done, size, shift, same, 0, 0, room, 0, spare_ids, spare)
-            weighted_sum(shape, table, items, at + done, size, room, 0, pull)
-        for k in range(dim):
-            shift[k] = keep * shift[k] - rate * share * pull[k] + push[k]
+            _whole_blocks(shape, table, ids, at + done, size, out, same, 0, 0, room, 0)
+            weighted_sum(shape, table, ids, at + done, size, room, 0, pull)
+        for k in range(len(out)):
+            out[k] = keep * out[k] - shrink * pull[k] + push[k]
 
 
 @kernel
@@ -275,63 +315,60 @@ def _step(
     ids: Index,
     coef: Floats,
     factors: Floats,
-) -> None:
-    dim, width = dim_of(shape), table.shape[1]
-    work = np.zeros((5, width), table.dtype)
-    vector, gradient, shift = work[0], work[1], work[2]
-    square = np.zeros((dim, width), table.dtype)
-    room = np.empty(_STRIP, table.dtype)
-    block = 64 // table.itemsize
-    spare_ids, spare, same = (
-        np.zeros(block, np.int32),
-        np.zeros(block, table.dtype),
-        np.zeros(block, table.dtype),
-    )
+    work: Floats,
+    square: Floats,
+) -> bool:
+    """Fill ``ids`` and ``coef`` and move ``factors``; false where an item has no row in the table.
+
+    ``ids`` and ``coef`` go on for a block after the last client: whole blocks are computed, and what is
+    written after a client's rows is overwritten by the next one's.
+    """
+    dim, block = dim_of(shape), 64 // table.itemsize
+    vector, gradient, push, away, pull = work[0], work[1], work[2], work[3], work[4]
+    strip = _NEAR // (table.shape[1] * table.itemsize) // block * block
+    room, same = np.empty(strip, table.dtype), np.zeros(block, table.dtype)
     for client in range(len(starts)):
         at, count, to = offsets[client], offsets[client + 1] - offsets[client], starts[client]
+        extra, source, more = filler_lengths[client], filler_starts[client], to + count
         if count == 0:
             continue
+        if _told(shape, items, values, at, count, filler_ids, source, extra, ids, coef, to) >= len(table):
+            return False
         for k in range(dim):
             vector[k] = factors[client, k]
+        training = fill == _PREDICTED and extra > 0 and steps > 0
+        squared = training and squaring_pays(dim, block, count, steps - 1)
         gradient[:] = 0
-        copied(items, at, count, ids, to)
-        for done in range(0, count, _STRIP):
-            size, here = min(_STRIP, count - done), to + done
-            _errors(
-                shape,
-                table,
-                items,
-                at + done,
-                size,
-                vector,
-                values,
-                at + done,
-                1,
-                coef,
-                here,
-                spare_ids,
-                spare,
-            )
-            weighted_sum(shape, table, items, at + done, size, coef, here, gradient)
-        extra, source, more = filler_lengths[client], filler_starts[client], to + count
-        copied(filler_ids, source, extra, ids, more)
+        if squared:
+            square[:] = 0
+        for done in range(to, more, strip):
+            size = min(strip, more - done)
+            _whole_blocks(shape, table, ids, done, size, vector, coef, done, 1, coef, done)
+            weighted_sum(shape, table, ids, done, size, coef, done, gradient)
+            if squared:
+                gram(shape, table, ids, done, size, square)
         towards = vector
-        same[:] = 0
-        if fill == _AVERAGE:
-            same[:] = _mean(values, at, count)
-        elif extra > 0:
-            # U · V_i against the virtual rating U' · V_i: the error is (U - U') · V_i.
-            _shift(
-                shape, table, items, at, count, work, square, room, spare_ids, spare, same, rate, reg, steps
-            )
-            for k in range(width):
-                shift[k] = -shift[k]
-            towards = shift
-        _errors(shape, table, filler_ids, source, extra, towards, same, 0, 0, coef, more, spare_ids, spare)
+        same[:] = _mean(values, at, count) if fill == _AVERAGE else 0.0
+        if fill == _PREDICTED:
+            # U · V_i against the virtual rating U' · V_i: the error is (U - U') · V_i. From zero, U - U'
+            # becomes ((1 - rate reg) I - rate A) (U - U') + push in a step, A the mean of V_i V_iᵀ.
+            share, keep, towards = table.dtype.type(1 / count), 1 - rate * reg, away
+            away[:] = 0
+            for k in range(dim):
+                push[k] = rate * (gradient[k] * share + reg * vector[k])
+            if squared:
+                complete(shape, square, -rate * share, keep)
+                repeated(shape, square, push, steps - 1, away)
+            elif training:
+                _row_by_row(
+                    shape, table, ids, to, count, push, pull, room, same, rate * share, keep, steps - 1, away
+                )
+        _whole_blocks(shape, table, ids, more, extra, towards, same, 0, 0, coef, more)
         over = count
         if user_step == _ALL:
             over += extra
-            weighted_sum(shape, table, filler_ids, source, extra, coef, more, gradient)
+            weighted_sum(shape, table, ids, more, extra, coef, more, gradient)
         share = table.dtype.type(1 / over)
         for k in range(dim):
             factors[client, k] = vector[k] - rate * (gradient[k] * share + reg * vector[k])
+    return True

@@ -123,10 +123,12 @@ def _draw_passing(
     for item in range(len(seen)):
         if wanted == 0:
             return
-        if seen[item] != mark:
-            number, counter = _below(np.uint64(free), key, counter)
-            if number < np.uint64(wanted):
-                ids[at] = item
-                at += 1
-                wanted -= 1
-            free -= 1
+        # Drawn for items that are not free as well, and then not used: no branch that would be mispredicted.
+        is_free = seen[item] != mark
+        number, after = _below(np.uint64(free), key, counter)
+        taken = is_free & (number < np.uint64(wanted))
+        ids[at] = item
+        at += taken
+        wanted -= taken
+        free -= is_free
+        counter = after if is_free else counter

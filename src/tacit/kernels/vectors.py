@@ -12,10 +12,8 @@ from llvmlite import ir
 from numba import types
 
 from tacit.kernels.compiled import operation
-from tacit.kernels.emitter import LINE, LONG, Emitter, lanes, padded_width
+from tacit.kernels.emitter import INT, LINE, LONG, Emitter, lanes, padded_width
 from tacit.types import Floats
-
-_ACCUMULATORS = 24  # of 32 registers; the others hold the row at hand
 
 
 def padded(table: Floats) -> Floats:
@@ -160,95 +158,28 @@ def weighted_sum(
     return types.void(shape, table, ids, types.intp, types.intp, weights, types.intp, total), generate
 
 
-def _bands(dim: int, count: int) -> list[list[int]]:
-    """The rows of a triangle of ``dim`` rows in groups whose sums fit the registers."""
-    bands: list[list[int]] = [[]]
-    used = 0
-    for row in range(dim):
-        need = row // count + 1
-        if used + need > _ACCUMULATORS:
-            bands.append([])
-            used = 0
-        bands[-1].append(row)
-        used += need
-    return bands
-
-
 @operation
-def gram(context: Any, shape: Any, table: Any, ids: Any, at: Any, count: Any, out: Any) -> Any:
-    """``out = sum of v vᵀ`` over the ``count`` rows ``v = table[ids[at + j]]``, on and below the diagonal.
-
-    Entry (r, c) is written where ``c`` lies in the vector of the diagonal or before it.
-    """
+def highest(context: Any, shape: Any, ids: Any, at: Any, count: Any) -> Any:
+    """The largest of the 32-bit numbers ``ids[at + j]``, read as unsigned, in whole blocks of 16."""
     del context, at, count
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         emit = Emitter(context, builder, signature, arguments)
-        width = padded_width(emit.dim, emit.itemsize(1))
-        kind = ir.VectorType(emit.element(1), lanes(emit.itemsize(1)))
-        rows, names, target = emit.data(1), emit.data(2), emit.data(5)
-        for band in _bands(emit.dim, kind.count):
-            places = [(row, line) for row in band for line in range(row // kind.count + 1)]
+        kind = ir.VectorType(INT, LINE // 4)
+        names = emit.data(1)
 
-            def add_row(
-                position: Any, sums: list[Any], band: list[int] = band, places: list[tuple[int, int]] = places
-            ) -> list[Any]:
-                base = emit.row(names, builder.add(arguments[3], position), width)
-                lines = _lines(emit, rows, base, (band[-1] // kind.count + 1) * kind.count, kind)
-                spread = {
-                    row: emit.splat(emit.load(rows, emit.after(base, row), kind.element), kind.count)
-                    for row in band
-                }
-                return [
-                    emit.call("fmuladd", spread[row], lines[line], total)
-                    for (row, line), total in zip(places, sums, strict=True)
-                ]
+        def larger(block: Any, tops: list[Any]) -> list[Any]:
+            place = builder.add(arguments[2], builder.mul(block, ir.Constant(LONG, kind.count)))
+            here = emit.load(names, place, kind)
+            return [builder.select(builder.icmp_unsigned(">", here, tops[0]), here, tops[0])]
 
-            sums = emit.accumulate(arguments[4], [ir.Constant(kind, None)] * len(places), add_row)
-            for (row, line), value in zip(places, sums, strict=True):
-                emit.store(value, target, ir.Constant(LONG, row * width + line * kind.count))
-        return context.get_dummy_value()
+        blocks = builder.udiv(emit.after(arguments[3], kind.count - 1), ir.Constant(LONG, kind.count))
+        (tops,) = emit.accumulate(blocks, [ir.Constant(kind, None)], larger)
+        half = kind.count // 2
+        while half > 0:
+            other = emit.shuffle(tops, tops, [(lane + half) % kind.count for lane in range(kind.count)])
+            tops = builder.select(builder.icmp_unsigned(">", tops, other), tops, other)
+            half //= 2
+        return builder.zext(builder.extract_element(tops, ir.Constant(INT, 0)), LONG)
 
-    return types.void(shape, table, ids, types.intp, types.intp, out), generate
-
-
-@operation
-def advance(context: Any, shape: Any, square: Any, shift: Any, push: Any) -> Any:
-    """``shift = square shift + push`` for a symmetric matrix."""
-    del context
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        emit = Emitter(context, builder, signature, arguments)
-        width = padded_width(emit.dim, emit.itemsize(1))
-        kind = ir.VectorType(emit.element(1), lanes(emit.itemsize(1)))
-        lines, start = width // kind.count, ir.Constant(LONG, 0)
-        matrix, target = emit.data(1), emit.data(2)
-        chains = max(1, 8 // lines)
-
-        def add_row(row: Any, sums: list[Any]) -> list[Any]:
-            spread = emit.splat(emit.load(target, row, kind.element), kind.count)
-            base = builder.mul(row, ir.Constant(LONG, width))
-            return [
-                emit.call("fmuladd", spread, line, total)
-                for line, total in zip(_lines(emit, matrix, base, width, kind), sums, strict=True)
-            ]
-
-        def add_rows(group: Any, sums: list[Any]) -> list[Any]:
-            first = builder.mul(group, ir.Constant(LONG, chains))
-            parts = [add_row(emit.after(first, c), sums[c * lines : (c + 1) * lines]) for c in range(chains)]
-            return [line for part in parts for line in part]
-
-        sums = _lines(emit, emit.data(3), start, width, kind)
-        sums += [ir.Constant(kind, None)] * (lines * (chains - 1))
-        sums = emit.accumulate(ir.Constant(LONG, emit.dim // chains), sums, add_rows)
-        for row in range(emit.dim - emit.dim % chains, emit.dim):
-            sums[:lines] = add_row(ir.Constant(LONG, row), sums[:lines])
-        for line in range(lines):
-            parts = sums[line::lines]
-            while len(parts) > 1:
-                pairs = [builder.fadd(a, b) for a, b in zip(parts[::2], parts[1::2], strict=False)]
-                parts = pairs + parts[2 * len(pairs) :]
-            emit.store(parts[0], target, ir.Constant(LONG, line * kind.count))
-        return context.get_dummy_value()
-
-    return types.void(shape, square, shift, push), generate
+    return types.intp(shape, ids, types.intp, types.intp), generate
