@@ -18,3 +18,20 @@ class Decaying:
     def at(self, round: int) -> float:
         """The step size of a round (counted from 0)."""
         return self.rate * self.decay**round
+
+
+@dataclass(frozen=True)
+class Warming:
+    """A share that shrinks from 1 to ``share`` over the first ``rounds`` rounds, by equal factors.
+
+    Example:
+        >>> Warming(0.01, 2).at(0), round(Warming(0.01, 2).at(1), 6), Warming(0.01, 2).at(5)
+        (1.0, 0.1, 0.01)
+    """
+
+    share: float
+    rounds: int = 0
+
+    def at(self, round: int) -> float:
+        """The share of a round (counted from 0)."""
+        return self.share if round >= self.rounds else self.share ** (max(round, 0) / self.rounds)

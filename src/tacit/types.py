@@ -35,6 +35,9 @@ class Rows:
 
     Client ``c`` holds ``ids[starts[c] : starts[c] + lengths[c]]`` and the values at the same positions.
     ``counts`` says how many people stand behind each row where that is not one.
+
+    With ``cells`` these are single entries of rows that many numbers long (one value each, the other entries
+    zero), and an id is ``row * cells + column``: what is left of an update that was made sparse.
     """
 
     starts: Long
@@ -42,6 +45,7 @@ class Rows:
     ids: Index
     values: Array | RankOne
     counts: Index | None = None
+    cells: int = 0
 
     @property
     def clients(self) -> int:
@@ -90,13 +94,46 @@ class Cohort:
 
 @dataclass(frozen=True)
 class RoundFacts:
-    """What is public about one exchange: its place in the run, who was asked and who answered, as counts."""
+    """What is public about one exchange: its place in the run, who was asked and who answered, as counts.
+
+    ``received`` holds the shapes of the arrays that the server sent out.
+    """
 
     round: int
     exchange: str
     population: int
     invited: int
     answered: int
+    received: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Steps:
+    """What the whole numbers in a client's message stand for, and how large they get.
+
+    ``size`` is one step; no entry is beyond ``largest`` steps before noise, and an entry carries noise of
+    ``noise_std`` steps. ``norm`` (in steps, where known) bounds a client's vector; ``flat`` says that it was
+    rotated, so that no entry stands out. ``honest`` is how many honest answers the noise counts on.
+    """
+
+    size: float
+    largest: float
+    noise_std: float = 0.0
+    norm: float = 0.0
+    flat: bool = False
+    honest: int = 0
+
+    def reach(self, clients: int, entries: int) -> float:
+        """How far an entry of a sum may lie from zero: surely without noise, else 6.5 deviations.
+
+        Example:
+            >>> Steps(size=0.5, largest=8).reach(clients=10, entries=100)
+            80.0
+        """
+        noise = clients**0.5 * self.noise_std
+        if self.flat:  # at least half of all entries share the norm
+            return 6.5 * ((clients * self.norm) ** 2 / max(1, entries // 2) + noise**2) ** 0.5
+        return clients * self.largest + 6.5 * noise
 
 
 class Delivers(Enum):

@@ -79,6 +79,9 @@ class Claim:
     A claim starts as :meth:`unbounded` and improves only where a stage says so. Observers that no stage
     spoke about stay :class:`~tacit.account.events.NonPrivate`.
 
+    ``summed`` is what the exact sum of all messages shows, where noise on devices makes that an event: only
+    a transport that hides single messages turns it into the server's event.
+
     Example:
         >>> from tacit.account.events import Gaussian
         >>> claim = Claim.unbounded("raw updates").with_bound(Bound(2, 1.0))
@@ -94,6 +97,7 @@ class Claim:
     bound: Bound | None
     events: Mapping[Observer, Event]
     assumes: Mapping[Observer, tuple[str, ...]]
+    summed: Event | None = None
 
     @classmethod
     def unbounded(

@@ -13,6 +13,8 @@ class Traffic:
     """Bytes (lengths of the encoded messages) and sparse rows, summed over the clients of an exchange.
 
     ``up`` and ``down`` are between clients and server; ``letters_out`` and ``letters_in`` between clients.
+    Of the bytes up, ``ids_up`` say which rows are meant and ``values_up`` what they hold; the rest is headers.
+    ``numbers_up`` and ``numbers_down`` count what crossed in numbers, as papers do.
 
     Example:
         >>> (Traffic(up=10) + Traffic(up=5, down=2)).total
@@ -26,18 +28,15 @@ class Traffic:
     rows_up: int = 0
     rows_out: int = 0
     rows_in: int = 0
+    ids_up: int = 0
+    values_up: int = 0
+    numbers_up: int = 0
+    numbers_down: int = 0
 
     def __add__(self, other: "Traffic") -> "Traffic":
         """Sum of two."""
-        return Traffic(
-            self.up + other.up,
-            self.down + other.down,
-            self.letters_out + other.letters_out,
-            self.letters_in + other.letters_in,
-            self.rows_up + other.rows_up,
-            self.rows_out + other.rows_out,
-            self.rows_in + other.rows_in,
-        )
+        both = zip(vars(self).values(), vars(other).values(), strict=True)
+        return Traffic(*(mine + theirs for mine, theirs in both))
 
     @property
     def total(self) -> int:
@@ -57,7 +56,7 @@ class ExchangeRecord:
     def to_json(self) -> dict[str, Any]:
         """One line of ``ledger.jsonl``."""
         return {
-            **asdict(self.facts),
+            **{name: value for name, value in asdict(self.facts).items() if name != "received"},
             "claim": self.claim.to_json(),
             "traffic": asdict(self.traffic),
             "diagnostics": dict(self.diagnostics),

@@ -45,6 +45,10 @@ class TrafficLedger:
             "up_bytes_per_client_round": round(up / each, 2),
             "down_bytes_per_client_round": round(down / each, 2),
             "letter_bytes_per_client_round": round(self.rounds.letters_out / each, 2),
+            "id_bytes_up_per_client_round": round(self.rounds.ids_up / each, 2),
+            "value_bytes_up_per_client_round": round(self.rounds.values_up / each, 2),
+            "numbers_up": self.rounds.numbers_up,
+            "numbers_down": self.rounds.numbers_down,
             "total_bytes": self.rounds.total + self.setup.total,
             "setup_bytes_per_client": round(self.setup.total / setup, 2),
         }
