@@ -212,7 +212,8 @@ def test_the_tails_of_ml_20m():
     assert told["items"] == 9781
     assert told["interactions"] / 8000 == pytest.approx(231.7, rel=0.03)
     assert told["per_user"]["0%"] >= 60
-    assert told["popularity_gini"] == pytest.approx(0.90, abs=0.03)
+    # the published 0.90 is that of all 26,744 films; most of them are not in this part of 9,781
+    assert told["popularity_gini"] == pytest.approx(0.81, abs=0.03)
     assert told["most_popular_share"] == pytest.approx(67_310 / 138_493, abs=0.04)
 
 

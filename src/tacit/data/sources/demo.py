@@ -62,21 +62,38 @@ _YEAR_SECONDS = 31_557_600
 
 @dataclass(frozen=True)
 class Shape:
-    """Sizes and tails of a log; popularity of rank ``r`` falls as ``(r + lead * items) ** -fall``."""
+    """Sizes and tails of a log; popularity of rank ``r`` falls as ``(r + lead * items) ** -fall``.
+
+    A ``curve`` gives it instead as weights at some ranks (counted from 1), straight between them in logarithms.
+    """
 
     users: int
     items: int
     mean: float
     least: int
     spread: float
-    lead: float
-    fall: float
+    lead: float = 0.0
+    fall: float = 1.0
+    curve: tuple[tuple[float, float], ...] = ()
 
+    def weights(self, ranks: NDArray[np.integer]) -> NDArray[np.float64]:
+        """How popular the film of each rank (counted from 0) is."""
+        if not self.curve:
+            return (ranks + 1.0 + self.lead * self.items) ** -self.fall
+        places, heights = np.log(np.array(self.curve)).T
+        return np.exp(np.interp(np.log(ranks + 1.0), places, heights))
+
+
+# Fitted so that the films of 75,040 people with 60 ratings or more, and of 9,781 films with as many, are about
+# as unequal as MovieLens 20M's: the first in 49 of 100 lists, 17.4 million in all, the last about 60 times.
+_FILMS_20M = (
+    (1, 1795.0), (10, 1068.0), (100, 802.5), (450, 314.4), (1500, 54.07), (3159, 7.92), (6686, 1.62), (9781, 1.0),
+)  # fmt: skip
 
 SHAPES = {
     "small": Shape(1000, 600, 61, 10, 0.9, 0.05, 1.5),
     "ml-1m": Shape(6040, 3706, 165.6, 20, 1.0, 0.03, 1.7),
-    "ml-20m": Shape(75_040, 9781, 231.7, 60, 1.0, 0.3, 9.5),
+    "ml-20m": Shape(75_040, 9781, 231.7, 60, 1.0, curve=_FILMS_20M),
 }
 
 
@@ -123,7 +140,7 @@ def _films(shape: Shape, seed: int) -> _Films:
     return _Films(
         np.ascontiguousarray(factors, dtype=np.float32),
         quality.astype(np.float32),
-        (ranks + 1.0 + shape.lead * shape.items) ** -shape.fall,
+        shape.weights(ranks),
         Features(
             flags={"genres": flags},
             numbers={"year": years.astype(np.float32)},

@@ -1,18 +1,21 @@
 """HetRec 2011 Last.fm: how often 1,892 people listened to 17,632 artists, with the tags they gave."""
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
-from tacit.data.archive import Wanted, find, places
+from tacit.data.archive import Files, Wanted, find, places
 from tacit.data.columns import Field, Table, read_columns
-from tacit.data.interactions import Dataset, Features
+from tacit.data.interactions import Dataset, Features, Scale
 from tacit.data.published import Published
 from tacit.data.source import Download, Log, Request, Source, assembled, located
 from tacit.data.spec import Option
+from tacit.data.tag_features import tag_features
 from tacit.errors import TacitError
 
 CITATION = (
@@ -40,16 +43,39 @@ def _read(request: Request) -> Dataset:
     fields = [Field(0, "userID", "whole"), Field(1, "artistID", "whole"), Field(2, "weight", "number")]
     users, items, counts = read_columns(Table(where, body, b"\t", 3, 2), fields, request.progress)
     names = _names(files.text("artists.dat", "utf-8"), files.where("artists.dat"))
+    edges = _edges(request.settings["bins"])
+    values = np.searchsorted(edges, counts, side="left") + 1.0 if edges else counts.astype(np.float64)
+    components = int(request.settings["tags"])
+
+    def features(ids: NDArray[np.int64]) -> Features:
+        titles = np.array([names.get(artist, "") for artist in ids.tolist()], dtype=np.str_)
+        if not components:
+            return Features(texts={"name": titles})
+        columns = tag_features(_tags(files, ids).counts, components)
+        numbers = {f"tags/{place:02d}": columns[:, place] for place in range(components)}
+        return Features(numbers=numbers, texts={"name": titles})
+
     return assembled(
         "lastfm-2k",
-        Log(users, items, counts.astype(np.float64)),
-        scale=None,
-        item_features=lambda ids: Features(
-            texts={"name": np.array([names.get(artist, "") for artist in ids.tolist()], dtype=np.str_)}
-        ),
+        Log(users, items, values),
+        scale=Scale(1, len(edges) + 1, 1) if edges else None,
+        item_features=features,
         citation=CITATION,
-        notes=("values are listening counts",),
+        notes=(f"ratings are bins of listening counts: above {edges}",)
+        if edges
+        else ("values are listening counts",),
     )
+
+
+def _edges(text: str) -> list[int]:
+    """The counts up to which each bin but the last goes."""
+    if text == "none":
+        return []
+    parts = text.split("-")
+    edges = [int(part) for part in parts if part.isascii() and part.isdigit()]
+    if len(edges) != len(parts) or any(low >= high for low, high in itertools.pairwise(edges)):
+        raise TacitError(f"lastfm-2k: bins={text} cannot be read", "write rising edges: bins=200-400-600-800")
+    return edges
 
 
 def _names(text: str, where: str) -> dict[int, str]:
@@ -88,6 +114,10 @@ def tags(dataset: Dataset, data_dir: Path | None = None) -> Tags:
     files = next((files for files in found if files is not None), None)
     if files is None:
         raise TacitError("the tag files of lastfm-2k were not found", "run: tacit data get lastfm-2k")
+    return _tags(files, dataset.item_ids.values)
+
+
+def _tags(files: Files, ids: NDArray[np.int64] | NDArray[np.str_]) -> Tags:
     listed = [
         line.rstrip("\r").split("\t")
         for line in files.text("tags.dat", "latin-1").split("\n")[1:]
@@ -99,18 +129,18 @@ def tags(dataset: Dataset, data_dir: Path | None = None) -> Tags:
     fields = [Field(1, "artistID", "whole"), Field(2, "tagID", "whole")]
     artists, given = read_columns(Table(where, body, b"\t", 6, 2), fields)
     order = np.argsort(tag_ids)
-    rows = located(artists, dataset.item_ids.values)
+    rows = located(artists, ids)
     columns = located(given, tag_ids[order])
     kept = (rows >= 0) & (columns >= 0)
     ones = np.ones(int(kept.sum()), dtype=np.int32)
-    counts = sp.csr_array((ones, (rows[kept], columns[kept])), shape=(dataset.items, len(listed)))
+    counts = sp.csr_array((ones, (rows[kept], columns[kept])), shape=(len(ids), len(listed)))
     counts.sum_duplicates()
     return Tags(counts, tuple(listed[at][1] for at in order))
 
 
 def _published(settings: Mapping[str, str]) -> Published:
-    del settings
-    return Published(1892, 17_632, 92_834, 4095503333263724517)
+    exact = settings.get("bins", "none") == "none"
+    return Published(1892, 17_632, 92_834, 4095503333263724517 if exact else None)
 
 
 SOURCES = (
@@ -119,7 +149,13 @@ SOURCES = (
         line="Last.fm (HetRec 2011): 1,892 people, 17,632 artists, 92,834 listening counts, tags",
         read=_read,
         wanted=_WANTED,
-        options=(Option("check", "yes", "refuse a copy that differs from the published one", ("yes", "no")),),
+        options=(
+            Option("bins", "none", "ratings instead of counts: the edges of bins, such as 200-400-600-800"),
+            Option(
+                "tags", "0", "how many numbers to make of each artist's tags (needs scikit-learn)", least=0
+            ),
+            Option("check", "yes", "refuse a copy that differs from the published one", ("yes", "no")),
+        ),
         published=_published,
         download=Download(
             "https://files.grouplens.org/datasets/hetrec2011/hetrec2011-lastfm-2k.zip",
