@@ -126,7 +126,11 @@ def test_a_client_without_items_keeps_its_vector_and_has_no_rows():
 
 @pytest.mark.parametrize(
     ("change", "said"),
-    [({"epochs": 0}, "epochs"), ({"negatives": -1}, "negatives"), ({"catalogue": 3}, "outside the catalogue")],
+    [
+        ({"epochs": 0}, "epochs"),
+        ({"negatives": -1}, "negatives"),
+        ({"catalogue": 3}, "outside the catalogue"),
+    ],
 )
 def test_what_cannot_be_drawn_is_refused(change, said):
     with pytest.raises(TacitError, match=said):

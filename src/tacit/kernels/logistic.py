@@ -270,4 +270,3 @@ def _train(
             row = np.uint32(ids[starts[client] + slot])
             for k in range(dim):
                 held[slot, k] = (table[row, k] - held[slot, k]) / rate
-

@@ -21,7 +21,6 @@ MOST_ENTRIES = 1 << 31
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
-_LOW = np.uint64(0xFFFFFFFF)
 
 
 @kernel
@@ -33,37 +32,27 @@ def _word(key: np.uint64, counter: np.uint64) -> np.uint64:
     return word ^ (word >> np.uint64(31))
 
 
-def draw_entries(keys: "Keyed", count: int, entries: int) -> Words:
-    """``count`` entries per key, each exactly uniform below ``entries``, with replacement.
+def draw_entries(words: "Keyed", entries: int) -> Words:
+    """One entry below ``entries`` per random word: uniform to within ``entries / 2^53``.
 
     Example:
-        >>> drawn = draw_entries(np.arange(3, dtype="u8"), 4, 10)
-        >>> drawn.shape, bool((drawn < 10).all())
-        ((3, 4), True)
+        >>> draw_entries(np.array([[0, 2**63, 2**64 - 1]], "u8"), 10)
+        array([[0, 5, 9]], dtype=uint32)
     """
-    if count < 1:
-        raise TacitError(f"{count} reports", "send at least 1")
     if not 0 < entries < MOST_ENTRIES:
         raise TacitError(
             f"a gradient of {entries} entries", "use fewer items or factors: below 2^31 entries fit a report"
         )
-    drawn = np.empty((len(keys), count), dtype=np.uint32)
-    _draw(keys, np.uint64(entries), drawn)
+    drawn = np.empty(words.shape, dtype=np.uint32)
+    _draw(words, float(entries), drawn)
     return drawn
 
 
 @kernel
-def _draw(keys: "Keyed", bound: np.uint64, drawn: Words) -> None:
-    least = (np.uint64(1) << np.uint64(32)) % bound
-    for client in range(len(keys)):
-        key, counter = keys[client], np.uint64(0)
-        for report in range(drawn.shape[1]):
-            counter += np.uint64(1)
-            product = (_word(key, counter) >> np.uint64(32)) * bound
-            while product & _LOW < least:
-                counter += np.uint64(1)
-                product = (_word(key, counter) >> np.uint64(32)) * bound
-            drawn[client, report] = product >> np.uint64(32)
+def _draw(words: "Keyed", entries: float, drawn: Words) -> None:
+    for client in range(len(words)):
+        for report in range(words.shape[1]):
+            drawn[client, report] = np.uint32((words[client, report] >> np.uint64(11)) * 2.0**-53 * entries)
 
 
 def entry_values(
@@ -110,34 +99,33 @@ def _values(
             values[client, report] = -2.0 * residual * factors[client, entry - item * dim]
 
 
-def one_bit_reports(keys: "Keyed", entries: Words, values: Floats, *, epsilon: float, scale: float) -> Words:
-    """One randomised bit about each value: ``t = scale * value`` projected on [-1, 1] is one with probability
+def one_bit_reports(words: "Keyed", entries: Words, values: Floats, *, epsilon: float, scale: float) -> Words:
+    """One randomised bit about each value, a random word for each.
+
+    With ``t = scale * value`` projected on [-1, 1], the bit is one with probability
     ``(t (e^eps - 1) + e^eps + 1) / (2 e^eps + 2)``.
 
     Example:
-        >>> value = np.array([[1.0, -1.0]], "f4")
-        >>> codes = one_bit_reports(
-        ...     np.ones(1, "u8"), np.array([[6, 7]], "u4"), value, epsilon=60.0, scale=1.0
-        ... )
+        >>> value, entry = np.array([[1.0, -1.0]], "f4"), np.array([[6, 7]], "u4")
+        >>> codes = one_bit_reports(np.full((1, 2), 2**63, "u8"), entry, value, epsilon=60.0, scale=1.0)
         >>> codes >> 1, codes & 1
         (array([[6, 7]], dtype=uint32), array([[1, 0]], dtype=uint32))
-    """  # noqa: D205 - one formula
+    """
     if epsilon <= 0 or scale <= 0:
         raise TacitError(f"epsilon={epsilon} and scale={scale}", "give both above 0")
     codes = np.empty(entries.shape, dtype=np.uint32)
-    _randomise(keys, entries, values, float(np.tanh(epsilon / 2)), scale, codes)
+    _randomise(words, entries, values, float(np.tanh(epsilon / 2)), float(scale), codes)
     return codes
 
 
 @kernel
 def _randomise(
-    keys: "Keyed", entries: Words, values: Floats, slope: float, scale: float, codes: Words
+    words: "Keyed", entries: Words, values: Floats, slope: float, scale: float, codes: Words
 ) -> None:
-    for client in range(len(keys)):
-        key = keys[client]
-        for report in range(entries.shape[1]):
+    for client in range(len(words)):
+        for report in range(words.shape[1]):
             t = min(max(scale * values[client, report], -1.0), 1.0)
-            uniform = (_word(key, np.uint64(report + 1)) >> np.uint64(11)) * 2.0**-53
+            uniform = (words[client, report] >> np.uint64(11)) * 2.0**-53
             bit = np.uint32(uniform < 0.5 + 0.5 * slope * t)
             codes[client, report] = (entries[client, report] << np.uint32(1)) | bit
 
