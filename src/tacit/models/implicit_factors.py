@@ -25,7 +25,7 @@ class ImplicitFactors(Model):
     alpha: float = 0.0
     reg: float = 1e-6
     spread: float = 0.01
-    refreshes: ClassVar[bool] = True
+    adapts: ClassVar[bool] = True
 
     def shared(self, catalogue: int, keys: Keys) -> dict[str, Array]:
         """The item table."""

@@ -1,0 +1,171 @@
+"""PrivRec's model: a network on public features, adapted on each device to its owner before it is used."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from tacit.errors import TacitError
+from tacit.models.counts import Counts, Reading
+from tacit.models.encoding import Encoding
+from tacit.models.model import Model, Scorer
+from tacit.rng import Keys
+from tacit.types import Array, Cohort, Floats, Index
+
+Adapts = Literal["none", "user", "all"]
+UNSETTLED = Encoding((), (), np.zeros(1, dtype=np.int32), np.zeros((1, 0), dtype=np.float32))
+_AT_ONCE = 1 << 24
+"""Numbers held per parameter or layer while clients are trained together; speed and memory only."""
+
+
+def together(clients: int, numbers_each: int) -> list[slice]:
+    """Groups of clients that fit into memory side by side.
+
+    Example:
+        >>> together(5, 1 << 23)
+        [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
+    """
+    step = max(1, _AT_ONCE // max(1, numbers_each))
+    return [slice(start, min(start + step, clients)) for start in range(0, clients, step)]
+
+
+def part_of(counts: Counts, rows: slice) -> Counts:
+    """The counts of some of the clients."""
+    return Counts(counts.weights[rows], counts.targets[rows])
+
+
+@dataclass(frozen=True)
+class Profiled:
+    """Scores people by their own part of the network, kept on their devices, or by scores made there."""
+
+    shape: Any
+    encoding: Encoding
+    shared: Mapping[str, Array]
+    private: Mapping[str, Array]
+
+    def scores(self, users: Index) -> Floats:
+        """One row over the catalogue per user; items with equal features score alike."""
+        if "scores" in self.private:
+            return self.private["scores"][users][:, self.encoding.groups]  # type: ignore[return-value]
+        import torch
+
+        from tacit.models.network import logits, on
+
+        parts = []
+        with torch.no_grad():
+            shared, designs = on("cpu", self.shared), torch.from_numpy(self.encoding.designs)
+            width = len(designs) * max([1, *self.shape.hidden])
+            for rows in together(len(users), width):
+                own = {
+                    f"own.{name}": torch.from_numpy(array[users[rows]])
+                    for name, array in self.private.items()
+                }
+                parts.append(logits({**shared, **own}, self.shape, self.encoding, designs, None).numpy())
+        found = np.concatenate(parts) if parts else np.zeros((0, len(self.encoding.designs)), "f4")
+        return found[:, self.encoding.groups]
+
+    def predict(self, users: Index, items: Index) -> Floats:
+        """One number per pair (a rating, where the head is linear)."""
+        people, places = np.unique(users, return_inverse=True)
+        found = np.zeros(len(users), dtype=np.float32)
+        for rows in together(len(people), len(self.encoding.groups)):
+            mine = (places >= rows.start) & (places < rows.stop)
+            found[mine] = self.scores(people[rows])[places[mine] - rows.start, items[mine]]
+        return found
+
+
+@dataclass(frozen=True)
+class FeatureNetwork(Model):
+    """A network of ``shape`` on the features of ``encoding``.
+
+    ``adapt`` says what a device fine-tunes for its owner before scoring, by ``tuning``, on its own history:
+    the whole network (as published), the user's part alone (an own row added to the first layer and an own
+    vector of the id part; nothing about items is changed), or nothing.
+    """
+
+    adapts: ClassVar[bool] = True
+    shape: Any
+    reading: Reading
+    tuning: Any
+    adapt: Adapts = "all"
+    encoding: Encoding = UNSETTLED
+    device: str = "cpu"
+
+    def shared(self, catalogue: int, keys: Keys) -> dict[str, Array]:
+        """All parameters of the network."""
+        from tacit.models.network import started
+
+        if self.encoding is UNSETTLED:
+            raise TacitError("a network without features", "settle the method in its surroundings first")
+        return started(self.shape, self.encoding, catalogue, keys)
+
+    def private(self, users: Index, keys: Keys) -> dict[str, Array]:
+        """Nothing: a device starts from what it is sent, as REPTILE does."""
+        del users, keys
+        return {}
+
+    def folded_in(self, shared: Mapping[str, Array], cohort: Cohort) -> dict[str, Array]:
+        """What devices keep after adapting to their owners: the same steps as in training."""
+        import torch
+
+        from tacit.models.network import Task, on, own_rows
+
+        counts, profiles = self.reading.counts(cohort, self.encoding.groups), self.encoding.profiles(cohort)
+        start, designs = on(self.device, shared), torch.from_numpy(self.encoding.designs).to(self.device)
+        parts: list[dict[str, Array]] = []
+        for rows in together(len(cohort), self.numbers_each(shared)):
+            mine = part_of(counts, rows)
+            arrays = (mine.weights, mine.targets, profiles[rows])
+            task = Task(*(torch.from_numpy(array).to(self.device) for array in arrays))
+            with torch.no_grad():
+                own = own_rows(start, self.encoding, task.profiles) if self.shape.hidden else None
+            parts.append(self._adapted(start, designs, task, own))
+        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+    def numbers_each(self, shared: Mapping[str, Array]) -> int:
+        """About how many numbers one client's training keeps at once."""
+        layers = len(self.encoding.designs) * sum((*self.shape.hidden, self.shape.ids))
+        return 4 * (layers + sum(array.size for array in shared.values()))
+
+    def _adapted(self, start: Any, designs: Any, task: Any, own: Any) -> dict[str, Array]:
+        import torch
+
+        from tacit.models.network import descended, logits, own_rows
+
+        if self.adapt == "all":
+            tuned = descended(start, self.shape, self.encoding, designs, task, self.tuning)
+            with torch.no_grad():
+                own = own_rows(tuned, self.encoding, task.profiles) if self.shape.hidden else None
+                scores = logits({**start, **tuned}, self.shape, self.encoding, designs, own)
+            return {"scores": scores.expand(len(task.weights), -1).cpu().numpy()}
+        begun = {}
+        if own is not None:
+            begun["own.row"] = torch.zeros_like(own)
+        if self.adapt == "user":
+            begun = descended(
+                {**start, **begun}, self.shape, self.encoding, designs, task, self.tuning, only=list(begun)
+            )
+        elif self.shape.ids:
+            begun["own.taste"] = torch.zeros(len(task.weights), self.shape.ids)
+        found = {name.removeprefix("own."): part.cpu().numpy() for name, part in begun.items()}
+        if own is not None:
+            found["row"] = found["row"] + own.cpu().numpy()
+        return found
+
+    def scorer(self, shared: Mapping[str, Array], private: Mapping[str, Array]) -> Scorer:
+        """Scores people by what their devices keep."""
+        return Profiled(self.shape, self.encoding, shared, private)
+
+
+def layers_of(text: str) -> tuple[int, ...]:
+    """Hidden sizes from a setting such as ``64-32-16-8``; ``none`` for no network.
+
+    Example:
+        >>> layers_of("64-32"), layers_of("none")
+        ((64, 32), ())
+    """
+    parts: Sequence[str] = [] if text == "none" else text.split("-")
+    if not all(part.isdigit() and 0 < int(part) <= 4096 for part in parts):
+        raise TacitError(f"hidden layers {text!r} cannot be read", "write sizes such as 64-32-16-8, or none")
+    return tuple(map(int, parts))
