@@ -118,4 +118,5 @@ class ClosedFormEntries(LocalWork):
             cohort.offsets, cohort.items, entries, x, table, received.arrays["turned"], scales,
             received.round, alpha=self.alpha,
         )  # type: ignore[arg-type]  # fmt: skip
-        return Work({"entries": entries, "values": values}, {"user": x})
+        names = {"names": cohort.extras["names"]} if "names" in cohort.extras else {}
+        return Work({"entries": entries, "values": values, **names}, {"user": x})

@@ -17,7 +17,7 @@ from tacit.errors import TacitError
 from tacit.kernels.factors import ClientStep, Fill, UserStep, client_step
 from tacit.kernels.fold import fold
 from tacit.kernels.vectors import padded
-from tacit.local.work import Broadcast, Inbox, Letters, LocalWork, Work
+from tacit.local.work import Broadcast, Inbox, Letters, LocalWork, RowForm, Work
 from tacit.rng import Keys
 from tacit.schedule import Decaying
 from tacit.types import Array, Cohort, Floats, RankOne, Rows
@@ -35,6 +35,11 @@ class FactorGradients(LocalWork):
     t_predict: int = 10
     t_local: int = 10
     letters: Literal["none", "fillers"] = "none"
+
+    @property
+    def row_form(self) -> RowForm:
+        """Eq. 3."""
+        return RowForm(self.reg)
 
     def prepared(self, received: Broadcast) -> Broadcast:
         """The item table with rows padded to whole vectors, once for all clients."""

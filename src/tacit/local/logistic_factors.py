@@ -51,6 +51,11 @@ class LogisticFactors(LocalWork):
     pool: Literal["catalogue", "received"] = "catalogue"
     sends: Literal["touched", "received"] = "touched"
 
+    @property
+    def dense(self) -> bool:
+        """Whole tables, where a row is sent for every row received."""
+        return self.sends == "received"
+
     def prepared(self, received: Broadcast) -> Broadcast:
         """The item rows padded to whole vectors, once for all clients."""
         return replace(received, arrays={**received.arrays, "items": padded(received.arrays["items"])})

@@ -46,8 +46,38 @@ class Work:
     diagnostics: Mapping[str, float] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class RowForm:
+    """Rows of an update that are ``gain (u.v_i - r_i) u + reg v_i``: public, and what audits solve.
+
+    ``masked`` says that ``r_i`` is a rating less what a model on the device predicts.
+    """
+
+    reg: float
+    gain: float = 1.0
+    masked: bool = False
+
+
 class LocalWork(ABC):
-    """What clients compute in one exchange: the same code for a cohort of thousands and of one."""
+    """What clients compute in one exchange: the same code for a cohort of thousands and of one.
+
+    ``dense`` says that a client's update is as large as what it received: then few fit in memory at once.
+    """
+
+    @property
+    def dense(self) -> bool:
+        """Sparse unless said otherwise."""
+        return False
+
+    def on(self, device: str) -> "LocalWork":
+        """The same work computed on that device; work that knows only the CPU stays there."""
+        del device
+        return self
+
+    @property
+    def row_form(self) -> RowForm | None:
+        """How rows of the item table are made, where they are the gradient of one squared error."""
+        return None
 
     def prepared(self, received: Broadcast) -> Broadcast:
         """The broadcast in the form the kernels like; called once, however many clients share it."""

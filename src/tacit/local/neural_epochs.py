@@ -1,0 +1,151 @@
+"""What a client of neural collaborative filtering computes: epochs of Adam on its rows and its network.
+
+Clients with equally many batches train side by side, each with its own network, in one batched product per
+layer. A client holds the rows its samples touch and no others; only batches are padded, never cohorts.
+``adam="lazy"`` moves a row's running means when a batch touches it, ``"dense"`` in every step, as an
+optimiser over whole tables would.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from tacit.errors import TacitError
+from tacit.kernels.logistic import Samples, draw_samples
+from tacit.local.logistic_factors import places
+from tacit.local.neural_steps import Networks, trained
+from tacit.local.work import Broadcast, Inbox, LocalWork, Work
+from tacit.models.neural_cf import TABLES, layers
+from tacit.rng import Keys
+from tacit.types import Array, Cohort, Index, Long, Rows, Segment
+
+
+@dataclass(frozen=True)
+class NeuralEpochs(LocalWork):
+    """``epochs`` passes in batches with ``negatives_per_item`` fresh unseen items per own item and epoch.
+
+    What leaves is the change of every array: ``after - before``. ``sends`` is ``touched`` (item rows that
+    samples touched, with their ids) or ``received`` (a row for every row received). ``side_by_side`` and
+    ``device`` change only speed.
+    """
+
+    rate: float
+    epochs: int
+    batch: int
+    negatives_per_item: int
+    depth: int
+    adam: Literal["lazy", "dense"] = "lazy"
+    pool: Literal["catalogue", "received"] = "catalogue"
+    sends: Literal["touched", "received"] = "touched"
+    side_by_side: int = 4
+    device: str = "cpu"
+
+    @property
+    def dense(self) -> bool:
+        """Whole tables, where a row is sent for every row received."""
+        return self.sends == "received"
+
+    def on(self, device: str) -> "NeuralEpochs":
+        """The same work on an accelerator, with more clients side by side."""
+        import torch  # loads on first use
+
+        if device == "cuda" and not torch.cuda.is_available():
+            raise TacitError("no CUDA device is available", "leave --device out to compute on the CPU")
+        return replace(self, device=device, side_by_side=64 if device == "cuda" else self.side_by_side)
+
+    def _drawn(self, cohort: Cohort, keys: Keys, round: int, place: Index | None, epochs: int) -> Samples:
+        return draw_samples(
+            cohort.offsets,
+            cohort.items,
+            keys.users(cohort.users, "negatives", round),
+            negatives=self.negatives_per_item,
+            epochs=epochs,
+            catalogue=cohort.catalogue,
+            place=place,
+            inside=place >= 0 if place is not None and self.pool == "received" else None,
+        )
+
+    def negatives(self, cohort: Cohort, keys: Keys, round: int) -> Segment | None:
+        """The first epoch's negatives, before a sub-model leaves some of them out."""
+        drawn = self._drawn(cohort, keys, round, None, 1)
+        owner = np.repeat(np.arange(len(cohort)), drawn.counts[:, 0])
+        lost = drawn.labels == 0
+        ids = drawn.touched[drawn.touched_starts[owner] + drawn.slots][lost]
+        lengths = np.bincount(owner[lost], minlength=len(cohort))
+        return Segment(np.cumsum(lengths) - lengths, lengths, ids)
+
+    def run(
+        self,
+        received: Broadcast,
+        private: Mapping[str, Array],
+        cohort: Cohort,
+        inbox: Inbox | None,
+        keys: Keys,
+    ) -> Work:
+        """Draw, train, and tell the change."""
+        del inbox
+        place = places(received.arrays, cohort.catalogue)
+        samples = self._drawn(cohort, keys, received.round, place, self.epochs)
+        lengths = samples.touched_counts
+        starts = np.cumsum(lengths) - lengths
+        ids = np.concatenate(
+            [
+                samples.touched[first : first + count]
+                for first, count in zip(samples.touched_starts, lengths, strict=True)
+            ]
+            or [np.zeros(0, dtype=np.int32)]
+        )
+        shared: Mapping[str, Any] = received.arrays
+        update: dict[str, Any] = {
+            name: np.zeros((len(ids), shared[name].shape[1]), dtype=np.float32) for name in TABLES
+        }
+        network = layers(self.depth)
+        update |= {name: np.zeros((len(cohort), *shared[name].shape), np.float32) for name in network}
+        mine = {name: np.array(private[name], dtype=np.float32) for name in ("gmf_user", "mlp_user")}
+        for group in alike(samples, self.batch, self.side_by_side):
+            rows = np.concatenate([np.arange(int(starts[c]), int(starts[c] + lengths[c])) for c in group])
+            start = Networks.of(shared, mine, group, ids[rows], network)
+            after = trained(
+                start, samples, group, np.cumsum(lengths[group]) - lengths[group], self.rate, self.batch,
+                adam=self.adam, device=self.device,
+            )  # fmt: skip
+            for name in TABLES:
+                update[name][rows] = after.rows[name] - shared[name][ids[rows]]
+            for name in network:
+                update[name][group] = after.whole[name] - shared[name]
+            for name in mine:
+                mine[name][group] = after.whole[name]
+        return Work(self._told(update, starts, lengths, ids, shared), mine)
+
+    def _told(
+        self, update: dict[str, Any], starts: Long, lengths: Long, ids: Index, shared: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        if self.sends == "touched":
+            return {**update, **{name: Rows(starts, lengths, ids, update[name]) for name in TABLES}}
+        owner = np.repeat(np.arange(len(starts)), lengths)
+        for name in TABLES:
+            whole = np.zeros((len(starts), *shared[name].shape), dtype=np.float32)
+            whole[owner, ids] = update[name]
+            update[name] = whole
+        return update
+
+
+def alike(samples: Samples, batch: int, most: int) -> Iterator[Index]:
+    """Groups of at most ``most`` clients with equally many batches in every epoch, similar in size.
+
+    Example:
+        >>> offsets, keys = np.array([0, 1, 2]), np.array([1, 2], "u8")
+        >>> drawn = draw_samples(offsets, np.array([0, 1], "i4"), keys, negatives=1, epochs=2, catalogue=5)
+        >>> [group.tolist() for group in alike(drawn, 8, 4)]
+        [[0, 1]]
+    """
+    batches = -(-samples.counts // batch)
+    order = np.lexsort((np.arange(len(batches)), samples.counts.sum(axis=1), *batches.T[::-1]))
+    start = 0
+    for at in range(1, len(order) + 1):
+        over = at == len(order) or at - start == most
+        if over or (batches[order[at]] != batches[order[start]]).any():
+            yield order[start:at].astype(np.int32)
+            start = at
