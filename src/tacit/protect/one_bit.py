@@ -12,8 +12,8 @@ from tacit.account.events import Nothing, PureLocal, Repeated, Shuffled
 from tacit.errors import TacitError
 from tacit.kernels.reports import draw_entries, one_bit_reports
 from tacit.kernels.rotation import padded_shape
-from tacit.protect.protection import Protection
-from tacit.rng import Keyed, Keys
+from tacit.protect.protection import Draws, Protection
+from tacit.rng import Keys
 from tacit.types import Arrays, Cohort, RoundFacts
 
 ONLY_THE_MODEL = "the server publishes nothing but the model, a sum that forgets who sent what"
@@ -82,16 +82,17 @@ class OneBit(Protection):
     def on_cohort(self, cohort: Cohort, keys: Keys, round: int) -> Cohort:
         """Draw each person's entries."""
         entries = entry_count(cohort.catalogue, self.dim, rotated=self.rotated)
-        drawn = draw_entries(keys.users(cohort.users, "one-bit/entries", round), self.reports, entries)
+        words = keys.words(cohort.users, "one-bit/entries", round, self.reports)
+        drawn = draw_entries(words, entries)
         return replace(cohort, extras={**cohort.extras, "entries": drawn})
 
-    def on_client(self, update: Arrays, bound: Bound | None, state: Any, keys: Keyed) -> Arrays:
+    def noised(self, update: Arrays, bound: Bound | None, state: Any, draws: Draws) -> Arrays:
         """One bit about each value; the values themselves stay."""
         del bound, state
-        codes = one_bit_reports(
-            keys, update["entries"], update["values"], epsilon=self.epsilon, scale=self.scale
-        )  # type: ignore[arg-type]
-        return {"reports": codes}
+        entries: Any = update["entries"]
+        values: Any = update["values"]
+        words = draws.words(entries.shape[1])
+        return {"reports": one_bit_reports(words, entries, values, epsilon=self.epsilon, scale=self.scale)}
 
     def event(self, claim: Claim, state: Any, facts: RoundFacts) -> Claim:
         """So many local reports; a uniformly chosen coordinate and one bit has the stronger clone bound."""

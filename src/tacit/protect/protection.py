@@ -2,14 +2,14 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.account.claim import Bound, Claim
 from tacit.rng import Keyed, Keys, normals_of
-from tacit.types import Arrays, Cohort, Index, RoundFacts
+from tacit.types import Arrays, Cohort, Index, RoundFacts, Steps
 
 
 @dataclass(frozen=True)
@@ -26,11 +26,15 @@ class Draws:
     users: Index
     purpose: str
     round: int
+    catalogue: int = 0
+
+    def words(self, width: int) -> Keyed:
+        """``width`` random 64-bit words per user."""
+        return self.keys.words(self.users, self.purpose, self.round, width)
 
     def normals(self, width: int) -> NDArray[np.float64]:
         """``width`` standard normal numbers per user."""
-        words = self.keys.words(self.users, self.purpose, self.round, width + width % 2)
-        return normals_of(words)[:, :width]
+        return normals_of(self.words(width + width % 2))[:, :width]
 
 
 class Protection(ABC):
@@ -40,12 +44,18 @@ class Protection(ABC):
     may forget what the protection does to the claim.
     """
 
+    dense: ClassVar[bool] = False
+
     def init(self) -> Any:
         """Public state (a clipping bound that adapts); it may be broadcast."""
         return None
 
     def bound(self, incoming: Bound | None) -> Bound | None:
         """How much one unit can contribute after this stage; refuses what cannot be bounded."""
+        return incoming
+
+    def steps(self, incoming: Steps | None) -> Steps | None:
+        """What the numbers stand for after this stage, if they are whole ones."""
         return incoming
 
     def on_cohort(self, cohort: Cohort, keys: Keys, round: int) -> Cohort:
@@ -97,6 +107,18 @@ class Chain:
             found.append(stage.bound(found[-1]))
         return tuple(found)
 
+    def steps(self) -> Steps | None:
+        """What the whole numbers that leave a device stand for; ``None`` where they have a point."""
+        found: Steps | None = None
+        for stage in self.stages:
+            found = stage.steps(found)
+        return found
+
+    @property
+    def dense(self) -> bool:
+        """Whether a stage turns sparse rows into whole tables: then few clients fit in the memory at once."""
+        return any(stage.dense for stage in self.stages)
+
     def init(self) -> tuple[Any, ...]:
         """Each stage's first public state."""
         return tuple(stage.init() for stage in self.stages)
@@ -116,7 +138,10 @@ class Chain:
                 update, bound, state, keys.users(cohort.users, f"{purpose}/{place}", round)
             )
             update = stage.noised(
-                update, bound, state, Draws(keys, cohort.users, f"{purpose}/{place}/noise", round)
+                update,
+                bound,
+                state,
+                Draws(keys, cohort.users, f"{purpose}/{place}/noise", round, cohort.catalogue),
             )
         return update
 

@@ -1,0 +1,58 @@
+"""Randomised response about every item: met or not, told with a coin that lies now and then."""
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from tacit.account.claim import Adjacency, Claim, Observer, Unit
+from tacit.account.local import keep_probability, randomised_bits
+from tacit.errors import TacitError
+from tacit.kernels.responses import respond
+from tacit.protect.protection import Protection
+from tacit.rng import Keys
+from tacit.types import Cohort, RoundFacts
+
+
+@dataclass(frozen=True)
+class RandomisedResponse(Protection):
+    """One bit per item, kept with odds ``e^epsilon`` (Warner 1965; DP-SUB, Eq. 7).
+
+    ``redraw="never"`` derives a person's coins from a key that does not change: the same history is answered
+    in the same way however often it is asked for, and costs one answer. ``"round"`` throws fresh coins.
+    The local work finds the answer in the cohort's ``bits``.
+
+    Formal guarantees:
+        Each answer is ``epsilon``-private for one item being there or not, ``2 epsilon`` for one item being
+        another one, and ``items * epsilon`` for a whole history. A kept answer costs this once; a history
+        that grows is another history, and its changed bits are fresh evidence about these items only.
+
+    ===========================  =====================================================================
+    edge case                    what happens
+    ===========================  =====================================================================
+    a person with no items       takes no part (that nothing was sent is not hidden)
+    fresh coins in each round    the events add up: ten answers at epsilon 2 reveal nearly every item
+    ===========================  =====================================================================
+    """
+
+    epsilon: float
+    items: int
+    redraw: Literal["never", "round"] = "never"
+
+    def __post_init__(self) -> None:
+        if self.epsilon <= 0 or self.items < 1:
+            raise TacitError(
+                f"randomised response with epsilon={self.epsilon} about {self.items} items",
+                "give epsilon above 0 and the size of the catalogue",
+            )
+
+    def on_cohort(self, cohort: Cohort, keys: Keys, round: int) -> Cohort:
+        """Answer about every item."""
+        own = keys.users(cohort.users, "randomised response", None if self.redraw == "never" else round)
+        lie = 1 - keep_probability(self.epsilon)
+        bits = respond(cohort.offsets, cohort.items, own, cohort.catalogue, lie)
+        return replace(cohort, extras={**cohort.extras, "bits": bits})
+
+    def event(self, claim: Claim, state: Any, facts: RoundFacts) -> Claim:
+        """So many randomised bits, seen by the server; whoever gets the model sees what it makes of them."""
+        del state, facts
+        answer = randomised_bits(self.epsilon, self.items, Unit.USER, Adjacency.ADD_REMOVE)
+        return claim.with_event(Observer.SERVER, answer).with_event(Observer.RELEASE, answer)
