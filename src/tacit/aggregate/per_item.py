@@ -49,7 +49,9 @@ class PerItemMean(Aggregator):
     def add(self, tally: ItemTally, arrays: Arrays) -> None:
         """Add some clients' rows, in the order in which they are given."""
         rows = arrays[self.table]
-        assert isinstance(rows, Rows)
+        if not isinstance(rows, Rows):
+            self._add_whole(tally, rows, arrays[f"{self.table}.count"])
+            return
         if self.precise:
             rows = widened(rows)
         values = rows.values
@@ -59,7 +61,7 @@ class PerItemMean(Aggregator):
             tally.total = (
                 np.zeros(tally.table.shape, dtype=np.int64)
                 if whole
-                else padded_zeros(*tally.table.shape, tally.table.dtype)
+                else padded_zeros(len(tally.table), tally.table.shape[1], tally.table.dtype)
             )
         if known and whole:
             add_rows_grid(tally.total, tally.counts, rows, bits=known.grid)
@@ -70,6 +72,13 @@ class PerItemMean(Aggregator):
             add_values_grid(tally.total, tally.counts, rows)
         else:
             add_values(tally.total, tally.counts, rows)
+
+    def _add_whole(self, tally: ItemTally, tables: Array, counts: Array | Rows) -> None:
+        """Whole tables in whole numbers, with counts of their own: what noise on every entry leaves."""
+        assert not isinstance(counts, Rows)
+        part = tables.sum(axis=0, dtype=np.int64)
+        tally.total = part if tally.total is None else tally.total + part
+        tally.counts = tally.counts + counts.sum(axis=0, dtype=np.int64)
 
     def total(self, tally: ItemTally) -> dict[str, Array]:
         """The sum, and how many people stand behind each row of it."""
