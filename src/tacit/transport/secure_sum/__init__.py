@@ -1,0 +1,3 @@
+"""Sums that a server learns without learning what was added."""
+
+from tacit.transport.secure_sum.carrier import TRANSPORTS as TRANSPORTS

@@ -1,0 +1,132 @@
+"""Replayed keys, swapped models, strangers and doubles: whose keys count, and for what."""
+
+import contextlib
+import random
+
+import pytest
+
+from tacit.errors import TacitError
+from tacit.transport.secure_sum.client import signed
+from tacit.transport.secure_sum.masks import keypair
+from tacit.transport.secure_sum.plan import Rates
+from tacit.transport.secure_sum.server import Phase
+from tacit.transport.secure_sum.terms import SumAborted
+from tacit.transport.secure_sum.wire import Advert, Kind, framed, unframed
+
+
+def roster_of(adverts):
+    bodies = [unframed(Kind.ADVERT, wire) for _, wire in sorted(adverts.items())]
+    return framed(Kind.ROSTER, b"".join(bodies))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"round": 4},
+        {"round": 6},
+        {"run": b"another"},
+        {"exchange": "denoise"},
+        {"model": b"m" * 32},
+        {"length": 7},
+    ],
+)
+def test_keys_of_another_round_run_exchange_or_model_are_refused(cohort, refusal, change):
+    """A replay of last round's keys, or a victim that was sent another model than everybody else."""
+    adverts = cohort.adverts()
+    cohort.vectors[3] = cohort.vectors[3].repeat(2)[: change.get("length", 6)]
+    adverts[3] = cohort.client(3, terms=cohort.other_terms(**change)).start()
+    assert refusal(cohort.clients[0], roster_of(adverts)) == "unsigned"
+
+
+def test_the_victim_of_a_model_swap_refuses_everybody_else(cohort, refusal):
+    adverts = cohort.adverts()
+    victim = cohort.client(3, terms=cohort.other_terms(model=b"m" * 32))
+    adverts[3] = victim.start()
+    assert refusal(victim, roster_of(adverts)) == "unsigned"
+
+
+def test_keys_put_in_place_of_a_clients_own_are_noticed_by_it(cohort, refusal):
+    """The server in the middle: it cannot sign for the others, nor hide the change from the owner."""
+    adverts = cohort.adverts()
+    real = Advert.read(unframed(Kind.ADVERT, adverts[3]))
+    fake = Advert(3, keypair(b"x" * 32)[1], keypair(b"y" * 32)[1], real.signature)
+    forged = {**adverts, 3: framed(Kind.ADVERT, fake.raw)}
+    assert refusal(cohort.clients[0], roster_of(forged)) == "unsigned"
+    cohort.clients[0] = cohort.client(0)
+    own_old = cohort.clients[3]
+    adverts[3] = cohort.client(3, entropy=random.Random(1).randbytes).start()
+    assert refusal(own_old, roster_of(adverts)) == "left out"
+
+
+def test_people_who_were_never_enrolled_are_refused(cohort, cohorts, refusal):
+    """A crowd of invented people around one victim."""
+    sybils = cohorts(clients=30, seed=99)
+    sybils.terms = cohort.terms
+    adverts = cohort.adverts() | {user: sybils.client(user).start() for user in range(12, 30)}
+    assert refusal(cohort.clients[0], roster_of(adverts)) == "stranger"
+
+
+def test_one_person_cannot_stand_on_the_roster_twice(cohort, refusal):
+    adverts = cohort.adverts()
+    again = cohort.client(3, entropy=random.Random(1).randbytes).start()
+    doubled = framed(
+        Kind.ROSTER,
+        b"".join(
+            unframed(Kind.ADVERT, w)
+            for w in (*list(adverts.values())[:4], again, *list(adverts.values())[4:])
+        ),
+    )
+    assert refusal(cohort.clients[0], doubled) == "duplicate"
+
+
+def test_one_key_cannot_stand_for_two_people(cohort, refusal):
+    adverts = cohort.adverts()
+    same = b"k" * 32
+    for user in (3, 4):
+        adverts[user] = cohort.client(user, entropy=lambda size: same[:size]).start()
+    assert refusal(cohort.clients[0], roster_of(adverts)) == "duplicate"
+
+
+def test_a_roster_too_small_to_hide_in_is_refused(cohorts):
+    cohort = cohorts(clients=12, rates=Rates(dropout=0.1, adversary=0.1, crowd=8))
+    few = {user: wire for user, wire in cohort.adverts().items() if user < 7}
+    with pytest.raises(Exception, match="no safe sum: 7 clients"):
+        cohort.clients[0].receive(roster_of(few))
+
+
+def test_keys_of_small_order_end_the_session(cohort):
+    adverts = cohort.adverts()
+    zero = Advert(3, bytes(32), keypair(b"y" * 32)[1], bytes(64))
+    bad = Advert(3, zero.letters, zero.masks, signed(cohort.identities[3], zero.signed_part(cohort.terms)))
+    adverts[3] = framed(Kind.ADVERT, bad.raw)
+    near = [user for user in cohort.clients if user != 3]
+    ended = []
+    for user in near:
+        with contextlib.suppress(TacitError):
+            cohort.clients[user].receive(roster_of(adverts))
+            continue
+        ended.append(user)
+    assert ended
+    for user in ended:
+        with pytest.raises(SumAborted, match="nothing more is said"):
+            cohort.clients[user].receive(b"")
+
+
+def test_a_round_is_summed_once(cohort):
+    """Two sums over one round, one person missing from the second, would give that person away."""
+    with pytest.raises(SumAborted) as caught:
+        cohort.client(3, last_round=5)
+    assert caught.value.reason.value == "round reused"
+    cohort.client(3, last_round=4)
+
+
+def test_an_honest_server_leaves_out_whose_keys_do_not_verify(cohort):
+    wires = cohort.adverts()
+    wires[3] = cohort.client(3, terms=cohort.other_terms(round=4)).start()
+    for user, wire in wires.items():
+        cohort.server.receive(user, wire)
+    cohort.server.receive(77, wires[0])
+    assert set(cohort.server.ignored) == {3, 77}
+    roster = cohort.server.advance()
+    assert set(roster) == set(range(12)) - {3}
+    assert cohort.server.phase is Phase.SHARES

@@ -1,0 +1,250 @@
+"""The proxy passes on what it may, once, in no order that tells anything; what it is worth is what was proved."""
+
+import numpy as np
+import pytest
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tacit.account.claim import Observer
+from tacit.account.events import Nothing, PureLocal, RandomisedResponse, Repeated, Shuffled
+from tacit.errors import TacitError
+from tacit.ledger.privacy import PrivacyLedger
+from tacit.methods.fmf_ldp import fmf_ldp
+from tacit.rng import SeededKeys
+from tacit.round import claim_of, first_state
+from tacit.runtime.simulate import Execution, new_world, one_round
+from tacit.testing.tiny import tiny_federation
+from tacit.transport.direct import direct
+from tacit.transport.shuffle_proxy import (
+    Envelope,
+    Opener,
+    Proxy,
+    ShuffleProxy,
+    message_nbytes,
+    report_nbytes,
+    sealed,
+)
+from tacit.transport.transport import Messages
+from tacit.types import RoundFacts
+
+PRIVATE = X25519PrivateKey.from_private_bytes(bytes(range(32)))
+ENVELOPE = Envelope("train", 4)
+
+
+def word(sender, place):
+    return sealed(bytes([sender, place, 0, 0]), PRIVATE.public_key(), ENVELOPE)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    senders=st.lists(st.integers(0, 12), max_size=30),
+    each=st.integers(1, 4),
+    n_min=st.integers(1, 10),
+    ask_after=st.sets(st.integers(0, 29)),
+)
+def test_nothing_is_passed_on_below_n_min_and_nothing_twice(senders, each, n_min, ask_after):
+    """Whatever arrives from whom in which order, and whenever a batch is asked for."""
+    proxy = Proxy(size=6, n_min=n_min)
+    passed, accepted, waiting = [], [], set()
+    for turn, sender in enumerate(senders):
+        reports = [f"{sender:02d}{turn:02d}{place:02d}".encode() for place in range(each)]
+        if proxy.receive(str(sender), reports):
+            waiting.add(sender)
+            accepted += reports
+        if turn in ask_after:
+            batch = proxy.batch()
+            assert bool(batch) == (len(waiting) >= n_min and bool(waiting))
+            passed += batch
+            waiting = set() if batch else waiting
+    rest = proxy.batch()
+    assert bool(rest) == (len(waiting) >= n_min and bool(waiting))
+    passed += rest
+    assert len(passed) == len(set(passed))
+    assert set(passed) <= set(accepted)
+    assert set(accepted) - set(passed) == set(proxy.waiting)
+    assert proxy.refused["sender"] == len(senders) - len(set(senders))
+
+
+@given(copies=st.integers(1, 5), lengths=st.lists(st.integers(0, 9), min_size=1, max_size=5))
+def test_repeated_reports_and_wrong_sizes_are_refused_and_counted(copies, lengths):
+    proxy = Proxy(size=4, n_min=1)
+    proxy.receive("first", [b"same"] * copies)
+    assert proxy.refused["repeated"] == copies - 1
+    proxy.receive("replayer", [b"same"])
+    assert proxy.refused["repeated"] == copies
+    taken = proxy.receive("odd", [bytes(length) for length in lengths])
+    assert taken == all(length == 4 for length in lengths)
+    assert proxy.refused["size"] == (not taken)
+
+
+@settings(max_examples=25, deadline=None)
+@given(place=st.integers(0, 51), flip=st.integers(1, 255))
+def test_an_altered_report_does_not_open_and_is_counted(place, flip):
+    wire = bytearray(word(3, 1))
+    wire[place] ^= flip
+    opener = Opener(PRIVATE, ENVELOPE)
+    assert opener.opened([bytes(wire)]) == []
+    assert opener.tampered == 1
+
+
+@pytest.mark.parametrize("other", [Envelope("train", 5), Envelope("counts", 4)])
+def test_a_report_replayed_elsewhere_does_not_open(other):
+    opener = Opener(PRIVATE, other)
+    assert opener.opened([word(1, 1)]) == []
+    assert opener.tampered == 1
+
+
+def test_a_report_opens_once():
+    opener, wire = Opener(PRIVATE, ENVELOPE), word(1, 2)
+    assert opener.opened([wire, wire]) == [bytes([1, 2, 0, 0])]
+    assert opener.opened([wire]) == []
+    assert opener.repeated == 2
+
+
+def test_all_reports_have_one_size_on_the_wire():
+    sizes = {len(word(sender, place)) for sender in range(8) for place in range(8)}
+    assert sizes == {report_nbytes(1)} == {52}
+
+
+def test_an_adversary_who_groups_by_order_size_or_bytes_does_no_better_than_chance():
+    """Sealed reports of 40 people, 5 each: how often two that the adversary puts together are one person's."""
+    people, each, rounds = 40, 5, 60
+    hits = {"order": 0, "bytes": 0, "arrival": 0}
+    for _ in range(rounds):
+        proxy = Proxy(size=52, n_min=2)
+        owner, arrival = {}, []
+        for sender in range(people):
+            wires = [word(sender, place) for place in range(each)]
+            owner |= dict.fromkeys(wires, sender)
+            arrival += wires
+            proxy.receive(str(sender), wires)
+        batch = proxy.batch()
+        assert len(set(map(len, batch))) == 1
+        by_bytes = sorted(batch)
+        hits["order"] += sum(owner[a] == owner[b] for a, b in zip(batch[::2], batch[1::2], strict=True))
+        hits["bytes"] += sum(owner[a] == owner[b] for a, b in zip(by_bytes[::2], by_bytes[1::2], strict=True))
+        # Whoever watched arrivals guesses that what came in at a place goes out at that place.
+        hits["arrival"] += sum(owner[a] == owner[b] for a, b in zip(arrival, batch, strict=True))
+    pairs = rounds * people * each // 2
+    chance = (each - 1) / (people * each - 1)
+    for way in ("order", "bytes"):
+        assert abs(hits[way] - pairs * chance) < 4.5 * np.sqrt(pairs * chance)
+    expected = rounds * people * each / people
+    assert abs(hits["arrival"] - expected) < 4.5 * np.sqrt(expected)
+
+
+def worlds(transports, rounds=2, **more):
+    federation = tiny_federation(30, 20, seed=3)
+    found = []
+    for transport in transports:
+        method = fmf_ldp(dim=3, k=6, n_min=2, rounds=rounds, **more)
+        (exchange,) = method.exchanges
+        from dataclasses import replace
+
+        method = replace(method, exchanges=(replace(exchange, transport=transport),))
+        world = new_world(method, federation, SeededKeys(5), Execution(1, 17))
+        records = [one_round(world)[0] for _ in range(rounds)]
+        found.append((world, records))
+    return found
+
+
+@pytest.mark.parametrize("mechanism", ["one-bit", "rotated", "privunit"])
+def test_sealing_changes_neither_model_nor_bytes_nor_claims(mechanism):
+    """What a simulation leaves out costs what it would cost, and the model is that of reports sent directly."""
+    (short, told), (whole, sealed_), (plain, open_) = worlds(
+        [ShuffleProxy(2), ShuffleProxy(2, "full"), direct()], mechanism=mechanism
+    )
+    items = [world.server.shared["items"] for world in (short, whole, plain)]
+    assert np.array_equal(items[0], items[1])
+    assert np.array_equal(items[0], items[2])
+    assert [r.traffic for r in told] == [r.traffic for r in sealed_]
+    assert [r.claim for r in told] == [r.claim for r in sealed_]
+    assert told[0].traffic.up > open_[0].traffic.up
+
+
+def test_what_crosses_is_what_is_counted():
+    """The message a device sends to the proxy, encoded, is as long as the ledger says."""
+    from tacit import codec
+
+    reports = np.arange(12, dtype=np.uint32).reshape(2, 6)
+    messages = Messages(np.arange(2, dtype=np.int32), {"reports": reports}, np.zeros(2, dtype=np.int64))
+    keys = SeededKeys(1)
+    short = ShuffleProxy(2).sent(messages, "train", 0, keys)
+    full = ShuffleProxy(2, "full").sent(messages, "train", 0, keys)
+    assert short.nbytes.tolist() == full.nbytes.tolist() == [message_nbytes(6, 1)] * 2
+    assert len(codec.encode(full.arrays, 0, 1)) == message_nbytes(6, 1)
+
+
+def test_the_order_handed_over_does_not_follow_that_of_people():
+    reports = np.arange(4000, dtype=np.uint32).reshape(200, 20)
+    session = ShuffleProxy(2).server_session(RoundFacts(0, "train", 200, 200, 0), SeededKeys(2))
+    list(session.receive(Messages(np.arange(200, dtype=np.int32), {"reports": reports}, np.zeros(200, "i8"))))
+    (delivery,) = session.close()
+    handed = delivery.arrays["reports"].ravel()
+    assert len(delivery.users) == 0
+    assert sorted(handed.tolist()) == list(range(4000))
+    neighbours = np.mean(handed[1:] // 20 == handed[:-1] // 20)
+    assert neighbours < 19 / 3999 + 4.5 * np.sqrt(19 / 3999 / 3999)
+
+
+def line_of(epsilons, observer):
+    return next(line for line in epsilons if line.observer is observer)
+
+
+def spent(people, *, transport, delta, rounds=20, k=100):
+    """The run's guarantees if everybody answers in every round."""
+    from dataclasses import replace
+
+    method = fmf_ldp(mode="as-published", k=k)
+    (exchange,) = method.exchanges
+    exchange = replace(exchange, transport=transport)
+    state = first_state(method, 3, SeededKeys(0))
+    ledger = PrivacyLedger(delta)
+    for round in range(rounds):
+        ledger.add(claim_of(exchange, state, RoundFacts(round, "train", people, people, people)))
+    return ledger.guarantees()
+
+
+@pytest.mark.parametrize(("delta", "epsilon"), [(1e-8, 3.987), (1e-6, 3.348)])
+def test_a_run_at_the_papers_size_is_worth_what_the_literature_says(delta, epsilon):
+    """75,040 people, 100 reports of 2.5 in each of 20 rounds: 5000 to a colluding pair, single digits shuffled."""
+    lines = spent(75_040, transport=ShuffleProxy(), delta=delta)
+    for observer in (Observer.SERVER, Observer.RELEASE):
+        assert line_of(lines, observer).epsilon == pytest.approx(epsilon, abs=2e-3)
+    assumed = " ".join(line_of(lines, Observer.SERVER).assumes)
+    assert "proxy honest" in assumed
+    assert "only the local epsilon holds: 250 per round" in assumed
+    assert not [line for line in lines if line.observer is Observer.PROXY]
+
+
+def test_without_the_proxy_the_server_learns_five_thousand():
+    lines = spent(75_040, transport=direct(), delta=1e-6)
+    assert line_of(lines, Observer.SERVER).epsilon == pytest.approx(5000.0)
+    assert line_of(lines, Observer.RELEASE).epsilon == pytest.approx(3.348, abs=2e-3)
+
+
+def test_only_local_reports_are_amplified():
+    from tacit.account.claim import Claim
+
+    facts = RoundFacts(0, "x", 500, 500, 500)
+    claim = Claim.unbounded("raw").with_event(Observer.SERVER, RandomisedResponse(0.1, 5))
+    assert ShuffleProxy().event(claim, facts).event(Observer.SERVER) == RandomisedResponse(0.1, 5)
+    raw = ShuffleProxy().event(Claim.unbounded("raw"), facts)
+    assert raw.event(Observer.SERVER) == Claim.unbounded("raw").event(Observer.SERVER)
+    general = Claim.unbounded("raw").with_event(Observer.SERVER, Repeated(PureLocal(1.0), 3))
+    assert ShuffleProxy().event(general, facts).event(Observer.SERVER) == Repeated(Shuffled(1.0, 500), 3)
+    few = ShuffleProxy(100).event(general, RoundFacts(0, "x", 500, 500, 99))
+    assert few.event(Observer.SERVER) == Nothing()
+
+
+def test_too_few_people_are_refused_before_anything_is_sent():
+    world = new_world(fmf_ldp(n_min=13), tiny_federation(12), SeededKeys(1))
+    with pytest.raises(TacitError, match="below 13 people"):
+        one_round(world)
+
+
+def test_what_is_not_single_reports_is_refused():
+    messages = Messages(np.zeros(1, "i4"), {"items": np.zeros((1, 3), "f4")}, np.zeros(1, "i8"))
+    with pytest.raises(TacitError, match="single reports"):
+        ShuffleProxy().sent(messages, "train", 0, SeededKeys(1))
