@@ -8,7 +8,7 @@ input or output, so a simulation and a deployment drive the same object.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from tacit.data.interactions import Features
 from tacit.errors import TacitError
 from tacit.federation.federation import Casting, alike
 from tacit.federation.sampling import Sampling
+from tacit.kernels.packed import unpacked
 from tacit.ledger.record import ExchangeRecord, Traffic
 from tacit.local.work import Broadcast, Inbox, Letters, LocalWork
 from tacit.models.model import Model
@@ -27,7 +28,7 @@ from tacit.protect.protection import Chain
 from tacit.rng import Keys
 from tacit.server.step import ServerStep
 from tacit.transport.transport import Messages, Transport
-from tacit.types import Array, Cohort, Index, Long, RoundFacts, Rows
+from tacit.types import Array, Cohort, Index, Long, RoundFacts
 
 
 @dataclass(frozen=True)
@@ -40,10 +41,15 @@ class Citation:
     says: str = ""
 
 
+Downlink = tuple[str, ...] | Callable[[Mapping[str, Array]], Mapping[str, Array]]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Exchange:
     """One step of communication. Protections and transport have no default: none is written out.
 
+    ``downlink`` names the shared arrays that are sent to everybody asked, or makes what is sent of them (a
+    part of a table).
     ``into`` names the tally that this exchange adds to; two exchanges of a round may share one.
     ``exposes`` says, per observer, why nothing is promised while no protection promises it, or that there
     is nothing to see.
@@ -51,7 +57,7 @@ class Exchange:
 
     name: str
     sampling: Sampling
-    downlink: tuple[str, ...]
+    downlink: Downlink
     local: LocalWork
     protections: Chain
     transport: Transport
@@ -62,6 +68,7 @@ class Exchange:
     reads_letters: bool = False
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "transport", self.transport.carrying(self.protections.steps()))
         if self.transport.delivers not in self.aggregator.accepts:
             accepted = " or ".join(sorted(kind.value for kind in self.aggregator.accepts))
             raise TacitError(
@@ -74,7 +81,7 @@ class Exchange:
 class Surroundings:
     """What is public before the first round: how many people and items there are, what describes them.
 
-    ``about_people`` holds names and labels only, never anybody's values. ``delta`` is the run's.
+    ``about_people`` holds names and labels only, never anybody's values. ``delta`` is the run's; ``device`` changes speed alone.
     """
 
     people: int
@@ -82,6 +89,7 @@ class Surroundings:
     items: Features
     about_people: Features
     delta: float = 1e-6
+    device: str = "cpu"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,6 +149,8 @@ def first_state(method: Method, catalogue: int, keys: Keys) -> ServerState:
 
 def broadcast_of(exchange: Exchange, state: ServerState) -> Broadcast:
     """What the server sends to everybody it asks."""
+    if callable(exchange.downlink):
+        return Broadcast(state.round, exchange.downlink(state.shared))
     return Broadcast(state.round, {name: state.shared[name] for name in exchange.downlink})
 
 
@@ -161,15 +171,27 @@ def client_side(
     cohort = guard.on_cohort(cohort, keys, received.round)
     work = exchange.local.run(received, private, cohort, inbox, keys)
     update = guard.on_client(work.update, states, cohort, keys, name, received.round)
-    messages = Messages(cohort.users, update, codec.nbytes(update, len(cohort)))
-    sent = exchange.transport.sent(messages, keys)
+    inside = codec.parts(update, len(cohort))
+    messages = Messages(cohort.users, update, codec.nbytes(update, len(cohort), inside), inside)
+    sent = exchange.transport.sent(messages, name, received.round, keys)
     if work.letters is None:
         return Outgoing(sent, work.private, None, np.zeros(0, dtype=np.int64), work.diagnostics)
     rows = guard.on_client(
         {"rows": work.letters.rows}, states, cohort, keys, f"{name}/letters", received.round
     )
-    letters = replace(work.letters, rows=rows["rows"])
+    told: Any = unpacked(rows)["rows"]
+    letters = replace(work.letters, rows=told)
     return Outgoing(sent, work.private, letters, codec.nbytes(rows, len(cohort)), work.diagnostics)
+
+
+class Onlooker(Protocol):
+    """An audit: it is shown what is handed over while a simulation runs, and changes nothing."""
+
+    def delivered(self, exchange: Exchange, state: ServerState, delivery: Messages) -> None:
+        """What the transport hands to the server."""
+
+    def read(self, exchange: Exchange, state: ServerState, users: Index, inbox: Inbox) -> None:
+        """The letters that some clients find in their inboxes."""
 
 
 class OpenExchange:
@@ -189,12 +211,15 @@ class OpenExchange:
         population: int,
         keys: Keys,
         tally: Any | None,
+        onlooker: Onlooker | None = None,
     ) -> None:
         self.exchange = exchange
+        self._onlooker = onlooker
         self.received = broadcast_of(exchange, state)
         self.tally = exchange.aggregator.start(state.shared) if tally is None else tally
         self._state = state
-        self._facts = RoundFacts(state.round, exchange.name, population, invited, 0)
+        sizes = {name: array.shape for name, array in self.received.arrays.items()}
+        self._facts = RoundFacts(state.round, exchange.name, population, invited, 0, sizes)
         self._session = exchange.transport.server_session(self._facts, keys)
         self._down = codec.broadcast_nbytes(self.received.arrays)
         self._traffic = Traffic()
@@ -203,11 +228,18 @@ class OpenExchange:
 
     def receive(self, messages: Messages) -> None:
         """Take some clients' messages."""
-        rows = sum(array.total for array in messages.arrays.values() if isinstance(array, Rows))
         self._answered += len(messages.users)
-        self._traffic += Traffic(up=int(messages.nbytes.sum()), rows_up=rows)
+        self._traffic += self._session.carried(messages)
+        if messages.parts is not None:
+            ids, values, numbers = (int(part.sum()) for part in messages.parts)
+            self._traffic += Traffic(ids_up=ids, values_up=values, numbers_up=numbers)
         for delivery in self._session.receive(messages):
-            self.exchange.aggregator.add(self.tally, delivery.arrays)
+            self._add(delivery)
+
+    def _add(self, delivery: Messages) -> None:
+        if self._onlooker is not None:
+            self._onlooker.delivered(self.exchange, self._state, delivery)
+        self.exchange.aggregator.add(self.tally, unpacked(delivery.arrays))
 
     def note(self, traffic: Traffic, diagnostics: Mapping[str, float]) -> None:
         """Count what crossed elsewhere (letters), and add up what was diagnosed."""
@@ -218,9 +250,11 @@ class OpenExchange:
     def close(self) -> ExchangeRecord:
         """Nobody else answers: the record of the exchange, with the claim over who really did."""
         for delivery in self._session.close():
-            self.exchange.aggregator.add(self.tally, delivery.arrays)
+            self._add(delivery)
         facts = replace(self._facts, answered=self._answered)
-        traffic = self._traffic + Traffic(down=self._down * facts.invited)
+        numbers = sum(array.size for array in self.received.arrays.values() if array.dtype.kind == "f")
+        down = Traffic(down=self._down * facts.invited, numbers_down=numbers * facts.invited)
+        traffic = self._traffic + self._session.closing() + down
         return ExchangeRecord(facts, claim_of(self.exchange, self._state, facts), traffic, self._diagnostics)
 
 
@@ -231,7 +265,8 @@ def claim_of(exchange: Exchange, state: ServerState, facts: RoundFacts) -> Claim
         event = reason if isinstance(reason, Nothing) else NonPrivate(reason)
         claim = claim.with_event(observer, event)
     claim = exchange.protections.event(claim, state.protections[exchange.name], facts)
-    return exchange.sampling.event(exchange.transport.event(claim, facts), facts)
+    claim = replace(exchange.transport.event(claim, facts), summed=None)
+    return exchange.sampling.event(claim, facts)
 
 
 def server_side(

@@ -20,6 +20,7 @@ from tacit.rng import Keys
 from tacit.round import (
     Exchange,
     Method,
+    Onlooker,
     OpenExchange,
     Outgoing,
     ServerState,
@@ -37,7 +38,9 @@ class Execution:
     """What changes only speed and memory, never a number."""
 
     threads: int = 1
+    device: str = "cpu"
     pairs_per_chunk: int = 1 << 18
+    entries_per_chunk: int = 1 << 22
 
 
 @dataclass
@@ -51,6 +54,7 @@ class World:
     private: dict[str, Array]
     server: ServerState
     execution: Execution = Execution()
+    onlooker: Onlooker | None = None
 
 
 def new_world(
@@ -61,7 +65,8 @@ def new_world(
     delta: float = 1e-6,
 ) -> World:
     """A federation before its first round, with the method as it runs there."""
-    method = method.settled(surroundings(federation, delta))
+    execution = execution or Execution()
+    method = method.settled(surroundings(federation, delta, execution.device))
     everybody = np.arange(len(federation), dtype=np.int32)
     return World(
         method=method,
@@ -70,11 +75,11 @@ def new_world(
         casting=method.casting(federation.people, keys),
         private=method.model.private(everybody, keys),
         server=first_state(method, federation.catalogue, keys),
-        execution=execution or Execution(),
+        execution=execution,
     )
 
 
-def surroundings(federation: Federation, delta: float) -> Surroundings:
+def surroundings(federation: Federation, delta: float, device: str = "cpu") -> Surroundings:
     """What is public about a federation; of people's own features only names and labels are."""
     theirs = federation.user_features
     return Surroundings(
@@ -88,6 +93,7 @@ def surroundings(federation: Federation, delta: float) -> Surroundings:
             labels=theirs.labels,
         ),
         delta=delta,
+        device=device,
     )
 
 
@@ -135,6 +141,7 @@ def _run(world: World, exchange: Exchange, state: ServerState, tally: Any, post:
         population=len(world.federation.people),
         keys=world.keys,
         tally=tally,
+        onlooker=world.onlooker,
     )
     received = exchange.local.prepared(opened.received)
     states = state.protections[exchange.name]
@@ -146,16 +153,26 @@ def _run(world: World, exchange: Exchange, state: ServerState, tally: Any, post:
         if world.casting.peer is not None:
             cohort = replace(cohort, extras={**cohort.extras, "peer": world.casting.peer[users]})
         inbox, read = post.read(users) if exchange.reads_letters else (None, Traffic())
+        if world.onlooker is not None and inbox is not None:
+            world.onlooker.read(exchange, state, users, inbox)
         mine = taken(world.private, users)
         return users, read, client_side(exchange, states, received, mine, cohort, inbox, world.keys)
 
     chunks = world.federation.chunks(asked, world.execution.pairs_per_chunk)
+    if exchange.protections.dense or exchange.local.dense:
+        each = max(1, sum(array.size for array in opened.received.arrays.values()))
+        chunks = _cut(chunks, max(1, world.execution.entries_per_chunk // each))
     for users, read, done in _in_order(work, chunks, world.execution.threads):
         put_back(world.private, users, done.private)
         opened.receive(done.messages)
         written = Traffic() if done.letters is None else post.add(done.letters, done.letter_bytes)
         opened.note(read + written, done.diagnostics)
     return opened
+
+
+def _cut(chunks: list[Index], most: int) -> list[Index]:
+    """Chunks of at most so many clients: where each sends whole tables, few fit in the memory at once."""
+    return [part[low : low + most] for part in chunks for low in range(0, len(part), most)]
 
 
 def _in_order(work: Callable[[Index], Any], chunks: list[Index], threads: int) -> Iterator[Any]:
