@@ -1,0 +1,198 @@
+"""DPLCF: item neighbours estimated from randomised histories; who is like what is told, who liked what is not.
+
+Gao, Huang, Lin, Liu, Wang, Wang: DPLCF: Differentially Private Local Collaborative Filtering, SIGIR 2020.
+
+    each client, once: send a bit per item, flipped with probability 1 / (1 + e^eps)
+    server: unbiased counts n_i and pair counts n_ij from the bits' moments
+            s_ij <- n_ij / sqrt(n_i n_j); keep each item's strongest neighbours, send them to everybody
+    device: score_j <- sum of s_ij over the items i that the owner truly met
+
+What leaves a device: one randomised bit per item, once. ``epsilon`` is a bit's; a person's is as many times that
+as there are items, which is what is reported. Deviation: similarities are cosines of unbiased counts (the
+paper's choice among several); counts at or below zero make no neighbours.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import sparse
+
+from tacit.account.claim import Observer
+from tacit.account.events import Nothing
+from tacit.aggregate.bit_moments import BitMoments
+from tacit.federation.sampling import Everyone
+from tacit.local.presence import MetBits
+from tacit.models.model import Model, Scorer
+from tacit.protect.protection import chain
+from tacit.protect.randomised_bits import RandomisedBits
+from tacit.rng import Keys
+from tacit.round import Citation, Exchange, Method, Surroundings
+from tacit.server.step import ServerStep
+from tacit.settings import Count, NonNegative, Positive, checked
+from tacit.transport.direct import direct
+from tacit.types import Array, Cohort, Floats, Index
+
+PAPER = Citation(
+    title="DPLCF: Differentially Private Local Collaborative Filtering",
+    authors="Gao, Huang, Lin, Liu, Wang, Wang",
+    year=2020,
+    says="epsilon-differential privacy for each single interaction",
+)
+EXPOSES = {
+    Observer.SERVER: "histories without a randomiser",
+    Observer.PROXY: Nothing(),
+    Observer.PEER: Nothing(),
+    Observer.RELEASE: "histories without a randomiser",
+}
+
+
+@dataclass(frozen=True)
+class NeighbourScores:
+    """Sums of similarities to what each person met; histories stay private."""
+
+    histories: sparse.csr_array
+    similar: sparse.csr_array
+
+    def scores(self, users: Index) -> Floats:
+        """One row per user."""
+        return (self.histories[users] @ self.similar).toarray()
+
+    def predict(self, users: Index, items: Index) -> Floats:
+        """One number per pair."""
+        both = self.histories[users].multiply(self.similar.T[items])
+        return np.asarray(both.sum(axis=1)).ravel()
+
+
+@dataclass(frozen=True)
+class Neighbours(Model):
+    """Each item's ``most`` strongest neighbours are shared; a person's history is the private half.
+
+    Histories are kept as private arrays of fixed width: the numbers of the items met, then ``-1``.
+    """
+
+    most: int
+    adapts: ClassVar[bool] = True
+
+    def shared(self, catalogue: int, keys: Keys) -> dict[str, Array]:
+        """No neighbours known."""
+        del keys
+        shape = catalogue, min(self.most, catalogue)
+        return {
+            "neighbours": np.zeros(shape, dtype=np.int32),
+            "similarity": np.zeros(shape, dtype=np.float32),
+        }
+
+    def private(self, users: Index, keys: Keys) -> dict[str, Array]:
+        """Everybody's history is on the device already; nothing else is private."""
+        del users, keys
+        return {}
+
+    def folded_in(self, shared: Mapping[str, Array], cohort: Cohort) -> dict[str, Array]:
+        """The client's history as bits."""
+        catalogue = len(shared["neighbours"])
+        bits = np.zeros((len(cohort), catalogue), dtype=np.uint8)
+        bits[np.repeat(np.arange(len(cohort)), np.diff(cohort.offsets)), cohort.items] = 1
+        return {"history": np.packbits(bits, axis=1)}
+
+    def scorer(self, shared: Mapping[str, Array], private: Mapping[str, Array]) -> Scorer:
+        """Sums of similarities."""
+        neighbours, similarity = shared["neighbours"], shared["similarity"]
+        catalogue = len(neighbours)
+        starts = np.arange(catalogue + 1) * neighbours.shape[1]
+        shape = catalogue, catalogue
+        similar = sparse.csr_array((similarity.ravel(), neighbours.ravel(), starts), shape=shape)
+        packed: Any = private["history"]
+        blocks = [
+            sparse.csr_array(
+                np.unpackbits(packed[first : first + 4096], axis=1, count=catalogue).astype(np.float32)
+            )
+            for first in range(0, len(packed), 4096)
+        ]
+        return NeighbourScores(sparse.csr_array(sparse.vstack(blocks)), similar)
+
+
+@dataclass(frozen=True)
+class NeighbourStep(ServerStep):
+    """Similarities from the moments of bits kept with odds ``e^epsilon``; ``damp`` is added to each count.
+
+    The moments of a flipped bit follow from those of the true one: with ``a = tanh(epsilon / 2)`` its mean is
+    ``(1 - a) / 2 + a m``, and covariances of different bits shrink by ``a^2``.
+    """
+
+    epsilon: float
+    most: int
+    damp: float
+
+    def step(
+        self,
+        shared: Mapping[str, Array],
+        totals: Mapping[str, Mapping[str, Array]],
+        state: dict[str, Array],
+        round: int,
+    ) -> tuple[dict[str, Array], dict[str, Array]]:
+        """Each item's strongest neighbours."""
+        del round
+        moments: Mapping[str, Any] = totals["bits"]
+        reports, slope = int(moments["reports"][0]), math.tanh(self.epsilon / 2)
+        flipped = (1 - slope) / 2
+        seen: Any = moments["single"]
+        counts = np.maximum((seen - reports * flipped) / slope, 0.0).astype(np.float32)
+        pairs: Any = moments["pairs"]
+        pairs = (
+            pairs
+            - flipped * (seen[:, np.newaxis] + seen).astype(np.float32)
+            + np.float32(reports * flipped**2)
+        )
+        pairs /= np.float32(slope**2)
+        weights = 1.0 / np.sqrt(counts + np.float32(self.damp))
+        pairs *= weights[:, np.newaxis]
+        pairs *= weights
+        np.fill_diagonal(pairs, 0.0)
+        width = shared["neighbours"].shape[1]
+        best = np.argpartition(-pairs, width - 1, axis=1)[:, :width].astype(np.int32)
+        best.sort(axis=1)
+        similarity = np.maximum(np.take_along_axis(pairs, best, axis=1), 0.0).astype(np.float32)
+        return {**shared, "neighbours": best, "similarity": similarity}, state
+
+
+@checked
+def dplcf(*, epsilon: Positive = 2.5, neighbours: Count = 50, damp: NonNegative = 10.0) -> Method:
+    """Item neighbours from one randomised bit per item and person; epsilon is a bit's, not a person's."""
+    exchange = Exchange(
+        name="bits",
+        into="bits",
+        sampling=Everyone(),
+        downlink=(),
+        local=MetBits(),
+        protections=chain(RandomisedBits(epsilon, 1)),
+        transport=direct(),
+        aggregator=BitMoments(1),
+        exposes=EXPOSES,
+    )
+    return Method(
+        name="dplcf",
+        paper=PAPER,
+        model=Neighbours(neighbours),
+        rounds=1,
+        exchanges=(exchange,),
+        server=NeighbourStep(epsilon, neighbours, damp),
+        settle=_settled,
+    )
+
+
+def _settled(method: Method, around: Surroundings) -> Method:
+    """One bit for each item there is."""
+    (exchange,) = method.exchanges
+    (bits,) = exchange.protections.stages
+    whole = replace(
+        exchange,
+        protections=chain(replace(bits, bits=around.catalogue)),  # type: ignore[type-var]
+        aggregator=BitMoments(around.catalogue),
+    )
+    return replace(method, exchanges=(whole,))
+
+
+METHODS = {"dplcf": dplcf}

@@ -1,0 +1,127 @@
+"""From a wanted epsilon to protections: how much noise, how it is split, how many rounds fit."""
+
+from dataclasses import dataclass, replace
+
+from tacit.account.adaptive import NoiseSplit, default_bit_std, published_split, split_noise
+from tacit.account.calibrate import Schedule, noise_for, rounds_within
+from tacit.account.claim import Adjacency
+from tacit.errors import TacitError
+from tacit.federation.sampling import FixedSize, Poisson, Sampling
+from tacit.protect.adaptive_clip import BIT, AdaptiveClip
+from tacit.protect.clip import Clip
+from tacit.protect.noise import GaussianNoise
+from tacit.protect.protection import Chain, chain
+from tacit.round import Method, Surroundings
+from tacit.settings import head_count
+
+DEFAULT_EPSILON = 4.0
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a run may spend, and how it bounds people's contributions.
+
+    With ``epsilon`` alone the noise is calibrated for the planned rounds; with both, the run ends before it
+    would exceed ``epsilon``. ``clip_rate=0`` keeps the clip norm where it starts, and no bit is sent.
+    ``published`` holds DP-PrivRec's z and h, for Algorithm 2 to the letter.
+    """
+
+    clients: int | float
+    clip: float
+    quantile: float
+    clip_rate: float
+    bit_noise: float | None
+    sampler: str
+    noise: float | None = None
+    epsilon: float | None = None
+    published: tuple[float, float] | None = None
+    meta_rate: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.published and (self.noise or self.epsilon):
+            raise TacitError(
+                "as-published sets its noise by z and h", "leave epsilon and noise out, or use mode=corrected"
+            )
+
+    def sampling(self) -> Sampling:
+        """Poisson's rule, or a cohort of fixed size."""
+        return Poisson(self.clients) if self.sampler == "poisson" else FixedSize(self.clients)
+
+    def beside(self) -> tuple[str, ...]:
+        """What travels beside the update."""
+        return (BIT,) if self.clip_rate > 0 else ()
+
+    def reported_mode(self) -> str:
+        """How the report calls it."""
+        return "as-published" if self.published else "accounted"
+
+    def schedule(self, around: Surroundings, rounds: int) -> Schedule:
+        """The run as the accountant sees it."""
+        cohort = max(1, head_count(self.clients, around.people, "clients"))
+        adjacency = Adjacency.ADD_REMOVE if self.sampler == "poisson" else Adjacency.REPLACE_ONE
+        return Schedule(around.people, cohort, rounds, around.delta, self.sampler, adjacency)
+
+    def protections(self, noise: float, cohort: int) -> Chain:
+        """Clip and noise; ``noise`` counts everything that one round releases."""
+        if self.clip_rate == 0:
+            return chain(Clip(self.clip), GaussianNoise(noise))
+        split = self._split(noise, cohort)
+        literal = self.published is not None
+        clipping = AdaptiveClip(
+            self.clip,
+            self.clients,
+            self.quantile,
+            self.clip_rate,
+            weight=split.update_noise / split.bit_std,
+            rule="arithmetic" if literal else "geometric",
+            bits="clipped" if literal else "before",
+        )
+        return chain(clipping, GaussianNoise(split.total / self.meta_rate if literal else noise))
+
+    def _split(self, noise: float, cohort: int) -> NoiseSplit:
+        if self.published:
+            return published_split(*self.published)
+        return split_noise(noise, self.bit_noise or default_bit_std(noise, cohort))
+
+
+def planned(method: Method, budget: Budget, around: Surroundings) -> Method:
+    """The method with its noise, and with as many rounds as the budget allows."""
+    schedule = budget.schedule(around, method.rounds)
+    noise = budget.noise
+    notes = method.notes
+    if budget.published:
+        noise = published_split(*budget.published).total
+        notes = (
+            *notes,
+            "Algorithm 2 to the letter (mode=as-published); its text's epsilon is in Tables 3 and 4",
+        )
+    elif noise is None:
+        assert budget.epsilon is not None
+        noise = noise_for(budget.epsilon, schedule)
+        notes = (
+            *notes,
+            f"noise of {noise:.4g} clip norms on the sum: epsilon {budget.epsilon:g} in {method.rounds} rounds",
+        )
+    elif budget.epsilon is not None:
+        fit = rounds_within(
+            budget.epsilon, schedule.event(noise), schedule.delta, schedule.adjacency, limit=method.rounds
+        )
+        if fit == 0:
+            raise TacitError(
+                f"one round with noise {noise:g} exceeds epsilon {budget.epsilon:g}",
+                "give more noise or a larger epsilon",
+            )
+        if fit < method.rounds:
+            notes = (
+                *notes,
+                f"stopped after {fit} of {method.rounds} rounds: one more would exceed epsilon {budget.epsilon:g}",
+            )
+        method = replace(method, rounds=fit)
+    guard = budget.protections(noise, schedule.cohort)
+    guarded = tuple(
+        replace(
+            e, protections=replace(guard, stages=(*guard.stages, *e.protections.stages))
+        )  # what was asked for stays
+        for e in method.exchanges
+    )
+    return replace(method, exchanges=guarded, notes=notes)
