@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from tacit import __version__
-from tacit.cli import bench, budget, compare, data, recommend, reproduce, run
+from tacit.cli import audit, bench, budget, compare, data, recommend, reproduce, run
 from tacit.errors import TacitError
 
 # The parser's own exceptions, wherever the installed typer keeps them (its own copy of click, or click).
@@ -37,7 +37,7 @@ def _common(
     _version(wanted=version)
 
 
-for _module in (run, compare, data, recommend, reproduce, budget, bench):
+for _module in (run, compare, data, recommend, reproduce, budget, bench, audit):
     _module.add_to(app)
 
 
