@@ -51,7 +51,11 @@ def test_set_up_counts_apart_from_rounds():
 
 
 def test_a_record_survives_json():
-    claim = Claim.unbounded("raw").with_bound(Bound(2, 1.0)).with_event(Observer.RELEASE, Gaussian(2.0, 1.0), ("x",))
+    claim = (
+        Claim.unbounded("raw")
+        .with_bound(Bound(2, 1.0))
+        .with_event(Observer.RELEASE, Gaussian(2.0, 1.0), ("x",))
+    )
     line = record(Traffic(up=3, rows_in=9), 7, "denoise", claim=claim)
     assert ExchangeRecord.from_json(json.loads(json.dumps(line.to_json()))) == line
 
@@ -80,7 +84,9 @@ def test_one_broken_exchange_breaks_the_run():
 def test_events_compose_over_the_whole_run_whatever_their_order():
     """A hundred rounds of a sampled Gaussian, alternating with another exchange that shows nothing."""
     claim = Claim.unbounded("x", adjacency=Adjacency.ADD_REMOVE)
-    noisy = claim.with_event(Observer.RELEASE, Sampled(Gaussian(2.0, 1.0), Poisson(0.01)), ("the sample is secret",))
+    noisy = claim.with_event(
+        Observer.RELEASE, Sampled(Gaussian(2.0, 1.0), Poisson(0.01)), ("the sample is secret",)
+    )
     silent = claim.with_event(Observer.RELEASE, Nothing())
     together, alternating = PrivacyLedger(), PrivacyLedger()
     for _ in range(100):
