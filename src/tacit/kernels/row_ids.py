@@ -63,9 +63,9 @@ def id_sizes(starts: Long, lengths: Long, ids: Index) -> Sizes:
 @kernel
 def _largest(starts: Long, lengths: Long, ids: Index, largest: Long) -> None:
     for client in range(len(starts)):
-        found = np.int32(0)
-        for at in range(starts[client], starts[client] + lengths[client]):
-            found = max(found, ids[at])
+        held, found = ids[starts[client] : starts[client] + lengths[client]], np.int32(0)
+        for at in range(len(held)):  # a slice of its own: no index can wrap, so the loop is vectorised
+            found = held[at] if held[at] > found else found
         largest[client] = found
 
 
