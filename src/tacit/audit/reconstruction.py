@@ -182,7 +182,8 @@ def two_rounds(
     """Ratings that may be any number, from two uploads: the items in both, and what they were rated.
 
     ``hint`` holds a public guess per item (its mean rating): it only decides the sign. Items whose made-up
-    ratings changed between the rounds do not fit and are left out. ``among`` narrows the items down to those that may have been rated (:func:`tacit.audit.rated_set.in_common`).
+    ratings changed between the rounds do not fit and are left out. ``among`` narrows the items down to those
+    that may have been rated (:func:`tacit.audit.rated_set.in_common`).
 
     Example:
         >>> draw = np.random.default_rng(2)

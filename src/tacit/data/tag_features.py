@@ -1,5 +1,7 @@
 """A few numbers per item out of the tags people gave it."""
 
+from typing import cast
+
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
@@ -19,10 +21,11 @@ def tag_features(counts: sp.csr_array, components: int) -> NDArray[np.float32]:
         >>> tag_features(counts, 2).shape
         (4, 2)
     """
-    if not 1 <= components < min(counts.shape):
+    items, tags = cast("tuple[int, int]", counts.shape)
+    if not 1 <= components < min(items, tags):
         raise TacitError(
-            f"{components} components of {counts.shape[0]} items and {counts.shape[1]} tags",
-            f"give from 1 to {min(counts.shape) - 1}",
+            f"{components} components of {items} items and {tags} tags",
+            f"give from 1 to {min(items, tags) - 1}",
         )
     try:
         from sklearn.decomposition import TruncatedSVD

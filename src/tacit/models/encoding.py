@@ -39,7 +39,7 @@ class Field:
         return self.rows * self.slots
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Encoding:
     """The fields of both sides, and each group's design; ``groups[i]`` is the group of item ``i``.
 
@@ -54,6 +54,20 @@ class Encoding:
     items: tuple[Field, ...]
     groups: Index
     designs: NDArray[np.float32]
+
+    def __eq__(self, other: object) -> bool:
+        """Equal fields, groups and designs."""
+        if not isinstance(other, Encoding):
+            return NotImplemented
+        return (
+            (self.people, self.items) == (other.people, other.items)
+            and np.array_equal(self.groups, other.groups)
+            and np.array_equal(self.designs, other.designs)
+        )
+
+    def __hash__(self) -> int:
+        """By the fields."""
+        return hash((self.people, self.items))
 
     def apart(self) -> "Encoding":
         """Every item a group of its own, for networks that also know items by their ids."""

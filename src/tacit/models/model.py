@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from tacit.rng import Keys
 from tacit.types import Array, Cohort, Floats, Index
@@ -26,7 +26,7 @@ class Model(ABC):
     ``adapts`` says that each device adapts the model to its owner before using it; ``folded_in`` does so.
     """
 
-    adapts: bool = False
+    adapts: ClassVar[bool] = False
 
     @abstractmethod
     def shared(self, catalogue: int, keys: Keys) -> dict[str, Array]:
