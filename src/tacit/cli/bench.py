@@ -3,6 +3,7 @@
 import importlib
 import json
 import pkgutil
+from types import ModuleType
 from typing import Annotated
 
 import typer
@@ -16,20 +17,44 @@ def add_to(app: typer.Typer) -> None:
     app.command("bench", epilog="Example: tacit bench mf-round --json")(bench)
 
 
+def _known() -> dict[str, ModuleType]:
+    """The benchmarks by name; modules of the room without a ``run`` are parts of others."""
+    import tacit.bench  # benchmarks load on first use
+
+    names = sorted(found.name for found in pkgutil.iter_modules(tacit.bench.__path__))
+    modules = {name.replace("_", "-"): importlib.import_module(f"tacit.bench.{name}") for name in names}
+    return {name: module for name, module in modules.items() if hasattr(module, "run")}
+
+
+def first_line(module: ModuleType) -> str:
+    """The first sentence of a module's docstring.
+
+    Example:
+        >>> import json
+        >>> first_line(json).startswith("JSON")
+        True
+    """
+    return (module.__doc__ or "").strip().partition("\n\n")[0].replace("\n", " ")
+
+
 def bench(
     name: Annotated[str, typer.Argument(help="Which benchmark; without a name they are listed.")] = "",
     as_json: options.Json = False,  # noqa: FBT002 - a flag
 ) -> None:
     """Measure variants of the same work in one process and print their ratios."""
-    import tacit.bench  # benchmarks load on first use
-
-    known = [found.name.replace("_", "-") for found in pkgutil.iter_modules(tacit.bench.__path__)]
+    known = _known()
     if not name:
-        typer.echo(json.dumps({"benches": known}) if as_json else "\n".join(known))
+        listed = {known_as: first_line(maker) for known_as, maker in known.items()}
+        if as_json:
+            typer.echo(json.dumps({"benches": sorted(listed)}))
+            return
+        from tacit.report.tables import print_rows
+
+        print_rows("benchmarks", ("name", "what it measures"), list(listed.items()))
         return
     if name not in known:
         raise TacitError(f"no benchmark is called {name!r}", nearest(name, known))
-    found = importlib.import_module(f"tacit.bench.{name.replace('-', '_')}").run()
+    found = known[name].run()
     if as_json:
         typer.echo(json.dumps(found))
         return

@@ -59,7 +59,7 @@ class Served:
         return self._top(self.model.scorer(self.shared, private), 0, cohort.items, k)
 
     def _newcomer(self, file: Path) -> tuple[Cohort, int]:
-        theirs = load(f"{file}:duplicates=last")
+        theirs = load(f"{file}:duplicates=last,person=newcomer")
         if theirs.users > 1:
             raise TacitError(f"{file} holds {theirs.users} people's histories", "give one person's")
         ids = self.plan.dataset.item_ids

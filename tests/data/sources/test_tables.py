@@ -209,3 +209,19 @@ def test_repeated_pairs_are_settled_as_asked(tmp_path):
     assert [value for *_, value, _ in rows_of(mean)] == [3.0, 4.0]
     timeless = written(tmp_path / "timeless.csv", "user,item,rating\n1,2,5\n1,2,1\n")
     assert rows_of(load(f"{timeless}:duplicates=last")) == [(1, 2, 1.0, None)]
+
+
+def test_one_persons_history_needs_no_column_of_users(tmp_path):
+    path = tmp_path / "mine.csv"
+    path.write_text("item,rating\nx,4\ny,5\n")
+    data = load(f"{path}:person=me")
+    assert data.user_ids.values.tolist() == ["me"]
+    assert data.interactions.values.tolist() == [4.0, 5.0]
+    with pytest.raises(TacitError, match="expected a column named user"):
+        load(str(path))
+
+
+def test_a_column_of_users_wins_over_the_name_of_one(tmp_path):
+    path = tmp_path / "ours.csv"
+    path.write_text("user,item,rating\nann,x,4\nbob,x,1\n")
+    assert load(f"{path}:person=me").user_ids.values.tolist() == ["ann", "bob"]

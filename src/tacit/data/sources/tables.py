@@ -2,7 +2,7 @@
 
 import importlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +20,7 @@ OPTIONS = (
     Option("duplicates", "refuse", "when a pair occurs twice", ("refuse", "last", "mean")),
     Option("scale", "auto", "the ratings' range, as 1-5 or 0.5-5-0.5 (with the step), or none for counts"),
     Option("columns", "header", "names for a file without a header, as user/item/rating/timestamp"),
+    Option("person", "none", "whose log it is, where no column names users"),
 )
 _ALIASES = {
     "user": ("user", "userid", "user_id", "uid", "customer", "customerid", "customer_id", "reviewerid"),
@@ -48,6 +49,12 @@ class _Raw:
     def at(self, row: int) -> str:
         return f"{self.file}, {self.unit} {self.first + row}"
 
+    def of(self, person: str) -> "_Raw":
+        """The same rows as one person's, unless a column says whose they are."""
+        if "user" in self.columns:
+            return self
+        return replace(self, columns={"user": np.full(len(self.columns["item"]), person), **self.columns})
+
 
 def read_table(path: Path, settings: Mapping[str, str], progress: Progress | None = None) -> Dataset:
     r"""A data set from a table of interactions; one clear line names file and line of what is wrong.
@@ -66,7 +73,11 @@ def read_table(path: Path, settings: Mapping[str, str], progress: Progress | Non
         (['ann', 'bob'], [4.0, 5.0, 1.0], Scale(low=1.0, high=5.0, step=1.0))
     """
     is_parquet = path.suffix.lower() in {".parquet", ".pq"}
-    raw = _parquet(path) if is_parquet else _delimited(path, settings["columns"], progress)
+    person = settings["person"]
+    needed = ("user", "item") if person == "none" else ("item",)
+    raw = (
+        _parquet(path, needed) if is_parquet else _delimited(path, settings["columns"], needed, progress)
+    ).of(person)
     notes: tuple[str, ...] = ()
     values = _values(raw)
     scale = _scale(raw, values, settings["scale"])
@@ -87,7 +98,7 @@ def read_table(path: Path, settings: Mapping[str, str], progress: Progress | Non
     )
 
 
-def _delimited(path: Path, names: str, progress: Progress | None) -> _Raw:
+def _delimited(path: Path, names: str, needed: Sequence[str], progress: Progress | None) -> _Raw:
     try:
         raw = path.read_bytes()
     except OSError as error:
@@ -107,7 +118,7 @@ def _delimited(path: Path, names: str, progress: Progress | None) -> _Raw:
         start = 2
     else:
         header, body, start = names.split("/"), line + newline + body, 1
-    wanted = _placed(path.name, header)
+    wanted = _placed(path.name, header, needed)
     table = Table(
         path.name, body, delimiter.encode(), len(header), start, quoted=path.suffix.lower() != ".inter"
     )
@@ -120,7 +131,7 @@ def _sniffed(line: str) -> str:
     return max(",\t;| ", key=lambda mark: (line.count(mark), -",\t;| ".index(mark)))
 
 
-def _placed(file: str, header: Sequence[str]) -> dict[str, int]:
+def _placed(file: str, header: Sequence[str], needed: Sequence[str]) -> dict[str, int]:
     """Where each column we know stands; typed names such as ``user_id:token`` count without the type."""
     plain = [name.lower().partition(":")[0].strip() for name in header]
     wanted: dict[str, int] = {}
@@ -133,7 +144,7 @@ def _placed(file: str, header: Sequence[str]) -> dict[str, int]:
             )
         if found:
             wanted[role] = found[0]
-    for role in ("user", "item"):
+    for role in needed:
         if role not in wanted:
             shown = ", ".join(header[:8])
             raise TacitError(
@@ -143,14 +154,14 @@ def _placed(file: str, header: Sequence[str]) -> dict[str, int]:
     return wanted
 
 
-def _parquet(path: Path) -> _Raw:
+def _parquet(path: Path, needed: Sequence[str]) -> _Raw:
     try:
         parquet = importlib.import_module("pyarrow.parquet")
     except ImportError as error:
         raise TacitError("reading Parquet needs pyarrow", "run: pip install 'tacit[tables]'") from error
     try:
         opened = parquet.ParquetFile(path)
-        wanted = _placed(path.name, opened.schema_arrow.names)
+        wanted = _placed(path.name, opened.schema_arrow.names, needed)
         names = {role: opened.schema_arrow.names[place] for role, place in wanted.items()}
         table = opened.read(columns=list(names.values()))
     except (OSError, ValueError) as error:
