@@ -24,17 +24,18 @@ app = typer.Typer(
 )
 
 
-def _version(*, wanted: bool) -> None:
+def _version(wanted: bool) -> None:  # noqa: FBT001 - the parser calls it so
     if wanted:
         typer.echo(f"tacit {__version__}")
         raise typer.Exit
 
 
+_Version = typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
+
+
 @app.callback()
-def _common(
-    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,  # noqa: FBT002
-) -> None:
-    _version(wanted=version)
+def _common(version: Annotated[bool, _Version] = False) -> None:  # noqa: FBT002
+    del version  # told before a command is looked for
 
 
 for _module in (run, compare, data, recommend, reproduce, budget, bench, audit):
