@@ -81,7 +81,8 @@ class Exchange:
 class Surroundings:
     """What is public before the first round: how many people and items there are, what describes them.
 
-    ``about_people`` holds names and labels only, never anybody's values. ``delta`` is the run's; ``device`` changes speed alone.
+    ``about_people`` holds names and labels only, never anybody's values. ``delta`` is the run's;
+    ``device`` changes speed alone.
     """
 
     people: int
@@ -310,7 +311,7 @@ def refuse_diverged(records: Sequence[ExchangeRecord], round: int) -> None:
         broken = int(record.diagnostics.get("diverged", 0))
         if 2 * broken > record.facts.answered:
             raise TacitError(
-                f"round {round}: training diverged on {broken} of {record.facts.answered} devices; their updates "
-                "are not numbers and were refused",
+                f"round {round}: training diverged on {broken} of {record.facts.answered} devices; "
+                "their updates are not numbers and were refused",
                 "lower the noise, the clip norm or the local step; the last good model is kept",
             )

@@ -43,7 +43,7 @@ class Mean(Aggregator):
             if isinstance(array, Rows):
                 raise TacitError(f"sparse rows of {name!r} in a mean of whole tables", "send dense updates")
             whole = np.issubdtype(array.dtype, np.integer)
-            part = array.sum(axis=0, dtype=np.int64 if whole else np.float64)  # type: ignore[call-overload]
+            part = array.sum(axis=0, dtype=np.int64 if whole else np.float64)
             if whole and tally[name].dtype != np.int64:
                 tally[name] = tally[name].astype(np.int64)
             tally[name] += part
@@ -55,4 +55,4 @@ class Mean(Aggregator):
     def normalised(self, total: Mapping[str, Array], facts: RoundFacts) -> dict[str, Array]:
         """Divided by the expected number of people."""
         expected = max(1, head_count(self.clients, facts.population, "clients"))
-        return {name: array / expected for name, array in total.items()}  # type: ignore[operator]
+        return {name: array / expected for name, array in total.items()}

@@ -13,7 +13,8 @@ class Traffic:
     """Bytes (lengths of the encoded messages) and sparse rows, summed over the clients of an exchange.
 
     ``up`` and ``down`` are between clients and server; ``letters_out`` and ``letters_in`` between clients.
-    Of the bytes up, ``ids_up`` say which rows are meant and ``values_up`` what they hold; the rest is headers.
+    Of the bytes up, ``ids_up`` say which rows are meant and ``values_up`` what they hold; the rest is
+    headers.
     ``numbers_up`` and ``numbers_down`` count what crossed in numbers, as papers do.
 
     Example:

@@ -148,7 +148,7 @@ def halves(cohort: Cohort, keys: Keys) -> tuple[Cohort, Cohort]:
 
 
 def _kept(cohort: Cohort, clients: Array, chosen: Any) -> Cohort:
-    counts = np.bincount(clients[chosen], minlength=len(cohort))  # type: ignore[arg-type]
+    counts = np.bincount(clients[chosen], minlength=len(cohort))
     offsets = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(counts)])
     return replace(cohort, offsets=offsets, items=cohort.items[chosen], values=cohort.values[chosen])
 

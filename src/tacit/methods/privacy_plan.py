@@ -65,8 +65,7 @@ class Budget:
         """Clip and noise; ``noise`` counts everything that one round releases."""
         if self.clip_rate == 0:
             return chain(Clip(self.clip), GaussianNoise(noise))
-        split = self._split(noise, cohort)
-        literal = self.published is not None
+        split, literal = self._split(noise, cohort), self.published is not None
         clipping = AdaptiveClip(
             self.clip,
             self.clients,
@@ -76,11 +75,12 @@ class Budget:
             rule="arithmetic" if literal else "geometric",
             bits="clipped" if literal else "before",
         )
-        return chain(clipping, GaussianNoise(split.total / self.meta_rate if literal else noise))
+        return chain(clipping, GaussianNoise(split.total))
 
     def _split(self, noise: float, cohort: int) -> NoiseSplit:
-        if self.published:
-            return published_split(*self.published)
+        if self.published:  # Algorithm 2 adds its noise outside the meta rate, ours goes through it
+            split = published_split(*self.published)
+            return replace(split, update_noise=split.update_noise / self.meta_rate)
         return split_noise(noise, self.bit_noise or default_bit_std(noise, cohort))
 
 
@@ -100,7 +100,7 @@ def planned(method: Method, budget: Budget, around: Surroundings) -> Method:
         noise = noise_for(budget.epsilon, schedule)
         notes = (
             *notes,
-            f"noise of {noise:.4g} clip norms on the sum: epsilon {budget.epsilon:g} in {method.rounds} rounds",
+            f"noise of {noise:.4g} clip norms on the sum: epsilon {budget.epsilon:g}, {method.rounds} rounds",
         )
     elif budget.epsilon is not None:
         fit = rounds_within(
@@ -114,7 +114,7 @@ def planned(method: Method, budget: Budget, around: Surroundings) -> Method:
         if fit < method.rounds:
             notes = (
                 *notes,
-                f"stopped after {fit} of {method.rounds} rounds: one more would exceed epsilon {budget.epsilon:g}",
+                f"stopped at {fit} of {method.rounds} rounds: one more exceeds epsilon {budget.epsilon:g}",
             )
         method = replace(method, rounds=fit)
     guard = budget.protections(noise, schedule.cohort)

@@ -64,7 +64,7 @@ PAPER = Citation(
     title="Fast-adapting and Privacy-preserving Federated Recommender System",
     authors="Wang, Yin, Chen, Nguyen, Zhou, Wang",
     year=2021,
-    says="data never leave the device; DP-PrivRec: user-level (epsilon, delta) for the model, by Tables 3 and 4",
+    says="data never leave the device; DP-PrivRec: user-level (epsilon, delta) for the model (Tables 3, 4)",
 )
 MAML_PAPER = Citation(
     title="Federated Meta-Learning with Fast Convergence and Efficient Communication",
@@ -238,7 +238,12 @@ def privrec(
     tune_rate: Positive = 0.3,
     twin: Twin = "none",
 ) -> Method:
-    """A network on public features, meta-learned by REPTILE and adapted to its owner on each device."""
+    """A network on public features, meta-learned by REPTILE and adapted to its owner on each device.
+
+    Example:
+        >>> privrec(ids=0, hidden="64-32").name, privrec(twin="central").notes[0][:12]
+        ('privrec', 'central twin')
+    """
     own = {"reg": reg, "id_rate": id_rate, "own_reg": own_reg}
     recipe = Recipe(
         local="reptile",
@@ -290,12 +295,20 @@ def dp_privrec(
     tune_rate: Positive = 1.0,
     twin: Twin = "none",
 ) -> Method:
-    """PrivRec with user-level differential privacy for the model: epsilon=4 unless epsilon or noise is given."""
+    """PrivRec with user-level privacy of the model: epsilon 4, or what epsilon and noise say.
+
+    With both, the run ends before its epsilon is exceeded.
+
+    Example:
+        >>> private = dp_privrec(epsilon=2, rounds=50, clients=200)
+        >>> private.exchanges[0].sampling
+        Poisson(amount=200)
+    """
     method = privrec(
-        rounds=rounds, clients=clients, epochs=epochs, rate=rate, reg=reg, meta_rate=meta_rate, momentum=momentum,
-        outer="plain", ids=0, embedding=embedding, hidden=hidden, units=units, about_items=about_items, about_people=about_people,
-        bins=bins, words=words, negatives=negatives, liked=liked, draws=draws, adapt=adapt, tune_steps=tune_steps,
-        tune_rate=tune_rate,
+        rounds=rounds, clients=clients, epochs=epochs, rate=rate, reg=reg, meta_rate=meta_rate,
+        momentum=momentum, outer="plain", ids=0, embedding=embedding, hidden=hidden, units=units,
+        about_items=about_items, about_people=about_people, bins=bins, words=words, negatives=negatives,
+        liked=liked, draws=draws, adapt=adapt, tune_steps=tune_steps, tune_rate=tune_rate,
     )  # fmt: skip
     literal = mode == "as-published"
     budget = Budget(
@@ -329,7 +342,12 @@ def nn_self(
     tune_steps: Natural = 20,
     twin: Twin = "none",
 ) -> Method:
-    """PrivRec's network meta-learned by MAML with second-order gradients (NN-SELF in PrivRec's tables)."""
+    """PrivRec's network meta-learned by MAML with second-order gradients (NN-SELF in PrivRec's tables).
+
+    Example:
+        >>> nn_self(steps=2).rounds
+        300
+    """
     recipe = Recipe(
         local="maml",
         shape=_shape(embedding, hidden, units, "sigmoid", 0),
@@ -362,7 +380,12 @@ def fofl_self(
     tune_steps: Natural = 20,
     twin: Twin = "none",
 ) -> Method:
-    """Matrix factorisation meta-learned by REPTILE, no features (FOFL-SELF in PrivRec's tables)."""
+    """Matrix factorisation meta-learned by REPTILE, no features (FOFL-SELF in PrivRec's tables).
+
+    Example:
+        >>> fofl_self(ids=8).server
+        AdamInterpolation(rate=0.05, decay=0.99, first=0.9, second=0.99, tiny=1e-08)
+    """
     own = {"reg": reg, "id_rate": id_rate, "own_reg": own_reg, "rate": 1.0}
     recipe = Recipe(
         local="reptile",
@@ -384,9 +407,9 @@ def _paper(data: str, given: Mapping[str, Any]) -> dict[str, Any]:
     del given
     return {
         "about_items": "count+cost" if data.startswith("frappe") else "genres",
-        "bins": 0, "words": 0, "ids": 0, "embedding": 64, "hidden": "64-32-16-8", "rounds": 100, "clients": 30,
-        "epochs": 20, "rate": 0.3, "reg": 0.01, "meta_rate": 1.0, "outer": "plain", "negatives": 4.0, "adapt": "all",
-        "draws": "sampled", "tune_rate": 0.3,
+        "bins": 0, "words": 0, "ids": 0, "embedding": 64, "hidden": "64-32-16-8", "rounds": 100,
+        "clients": 30, "epochs": 20, "rate": 0.3, "reg": 0.01, "meta_rate": 1.0, "outer": "plain",
+        "negatives": 4.0, "adapt": "all", "draws": "sampled", "tune_rate": 0.3,
     }  # fmt: skip
 
 

@@ -47,7 +47,7 @@ class Encoding:
         >>> kinds = Features(flags={"genre": np.array([[1, 0], [0, 1], [1, 0]], "u1")})
         >>> found = encoded(kinds, Features(), 3)
         >>> found.groups.tolist(), found.designs.tolist()
-        ([1, 0, 1], [[1.0, 0.0, 0.0, 1.0], [0.0, 1.0, 1.0, 0.0]])
+        ([0, 1, 0], [[0.0, 1.0, 1.0, 0.0], [1.0, 0.0, 0.0, 1.0]])
     """
 
     people: tuple[Field, ...]
@@ -171,7 +171,7 @@ def _columns(field: Field, column: Array | None, count: int) -> NDArray[np.float
     design = np.zeros((count, field.width), dtype=np.float32)
     if column is None:
         return design
-    values: Floats = column  # type: ignore[assignment]
+    values: Floats = column
     if field.kind == "category":
         there = np.flatnonzero((values >= 0) & (values < field.rows))
         design[there, values[there].astype(np.int64)] = 1

@@ -47,7 +47,7 @@ class Profiled:
     def scores(self, users: Index) -> Floats:
         """One row over the catalogue per user; items with equal features score alike."""
         if "scores" in self.private:
-            return self.private["scores"][users][:, self.encoding.groups]  # type: ignore[return-value]
+            return self.private["scores"][users][:, self.encoding.groups]
         import torch
 
         from tacit.models.network import logits, on

@@ -2,7 +2,8 @@
 
 A parameter that all clients share has a first axis of one. The first layer factors: its weights times the
 embeddings make a small table of rows, one per feature value, and a group's input is the sum of its rows
-(Eq. 1 of PrivRec, with concatenation written as a sum of blocks). The optional id part adds ``p_u . q_i + b_i``.
+(Eq. 1 of PrivRec, with concatenation written as a sum of blocks). The optional id part
+adds ``p_u . q_i + b_i``.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,7 +38,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class Task:
-    """What some clients learn from: weight and target of each group (or item), and the clients' own designs."""
+    """What some clients learn from: weight and target of each group (or item), and their own designs."""
 
     weights: Tensor
     targets: Tensor
@@ -178,7 +179,7 @@ def losses(shape: Shape, scores: Tensor, weights: Tensor, targets: Tensor) -> Te
 
 @dataclass(frozen=True)
 class Descent:
-    """How a device trains: ``steps`` full steps of its mean loss with the proximal term ``reg`` (Eq. 7, squared).
+    """How a device trains: ``steps`` full steps of its mean loss with a term ``reg`` to stay near (Eq. 7).
 
     Where there are ids, the device first finds its owner's vector by ``own_steps`` steps that cannot
     overshoot, with items as they came and ``own_reg`` as ridge in samples. ``id_rate`` multiplies the summed

@@ -90,7 +90,7 @@ class AdaptiveClip(Protection):
         del bound, keys
         expected = head_count(self.clients, facts.population, "clients")
         share = float(np.ravel(total[BIT])[0]) / self.weight / expected + 0.5  # type: ignore[arg-type]
-        rest = {name: array * state for name, array in total.items() if name != BIT}  # type: ignore[operator]
+        rest = {name: array * state for name, array in total.items() if name != BIT}
         return rest, self.moved(state, share)
 
     def moved(self, size: float, share: float) -> float:
@@ -107,7 +107,7 @@ class AdaptiveClip(Protection):
         after = size - self.rate * (share - self.quantile)
         if after <= 0:
             raise TacitError(
-                f"the clip norm fell to {after:.3g}: below zero it would turn updates round and take the noise off",
+                f"the clip norm fell to {after:.3g}: below zero it would turn updates round and stop noise",
                 "use rule=geometric, as mode=corrected does",
             )
         return after

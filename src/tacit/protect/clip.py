@@ -63,7 +63,8 @@ def _squares(array: Array | Rows) -> NDArray[np.float64]:
         if isinstance(array, Rows):
             clients, places = _places(array)
             values = array.values[places].astype(np.float64)  # type: ignore[index]
-            return np.bincount(clients, np.square(values).sum(axis=1), minlength=array.clients)
+            squares = np.square(values).sum(axis=1)
+            return np.bincount(clients, squares, minlength=array.clients).astype(np.float64)
         flat = array.reshape(len(array), -1).astype(np.float64)
         return np.einsum("ij,ij->i", flat, flat)
 

@@ -77,7 +77,7 @@ class Interpolation(ServerStep):
 
     def init(self, shared: Mapping[str, Array]) -> dict[str, Array]:
         """Past steps, where there is momentum."""
-        return {name: array * 0 for name, array in shared.items()} if self.momentum else {}  # type: ignore[operator]
+        return {name: array * 0 for name, array in shared.items()} if self.momentum else {}
 
     def step(
         self,
@@ -101,7 +101,7 @@ class Interpolation(ServerStep):
 
 @dataclass(frozen=True)
 class AdamInterpolation(ServerStep):
-    """The mean update as Adam's (negative) gradient: steps of about ``rate`` for every number, whatever its size.
+    """The mean update as Adam's (negative) gradient: steps of about ``rate`` for every number.
 
     It works on what was released already, so it costs no privacy.
 
@@ -122,7 +122,7 @@ class AdamInterpolation(ServerStep):
         """Both moments of every table, at zero."""
         return {
             f"{moment}/{name}": array * 0 for name, array in shared.items() for moment in ("first", "second")
-        }  # type: ignore[operator]
+        }
 
     def step(
         self,
