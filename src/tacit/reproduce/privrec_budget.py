@@ -11,9 +11,9 @@ from tacit.account import published
 from tacit.reproduce.table import Cell, Options, Reproduction
 
 NOTES = (
-    "columns are deltas; ours is Theorem 9 of Wang, Balle and Kasiviswanathan (2019) at the best whole order, "
-    "composed 1000 M times, cut off after four decimals",
-    "the algorithm has 1000 rounds, so tight epsilons are 2.7 to 13 times smaller under the paper's own adjacency",
+    "columns are deltas; ours is Theorem 9 of Wang, Balle and Kasiviswanathan (2019) at the best whole "
+    "order, composed 1000 M times, cut off after four decimals",
+    "the algorithm has 1000 rounds: tight epsilons are 2.7 to 13 times smaller under the paper's adjacency",
     "the two tight columns state different things (who counts as a neighbour): compare down, never across",
 )
 
