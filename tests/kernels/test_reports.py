@@ -67,6 +67,7 @@ def test_entries_are_uniform():
     assert stats.chisquare(counts).pvalue > 1e-4
 
 
+@settings(deadline=None)
 @given(codes=st.lists(st.integers(0, 2**32 - 1), max_size=60), entries=st.integers(1, 20))
 def test_sums_count_what_names_an_entry_and_refuse_the_rest(codes, entries):
     net = np.zeros(entries, dtype=np.int64)
@@ -79,6 +80,7 @@ def test_sums_count_what_names_an_entry_and_refuse_the_rest(codes, entries):
     assert refused == sum(code >> 1 >= entries for code in codes)
 
 
+@settings(deadline=None)
 @given(words=st.lists(st.integers(0, 2**32 - 1), max_size=600), seed=st.integers(0, 2**63))
 def test_a_shuffle_keeps_every_word(words, seed):
     given_words = np.array(words, dtype=np.uint32)

@@ -33,7 +33,7 @@ class ItemGradientMean(Aggregator):
 
     def start(self, shared: Mapping[str, Array]) -> GradientTally:
         """Nothing summed yet."""
-        items: Floats = shared[self.table]  # type: ignore[assignment]
+        items: Floats = shared[self.table]
         dim = items.shape[1]
         return GradientTally(
             PerItemMean(self.table, divide=False).start(shared),
@@ -57,10 +57,10 @@ class ItemGradientMean(Aggregator):
         gram = np.zeros((dim, dim))
         gram[np.triu_indices(dim)] = tally.gram
         whole = gram + np.triu(gram, 1).T
-        rows: Floats = PerItemMean(self.table, divide=False).total(tally.rows)[self.table]  # type: ignore[assignment]
+        rows: Floats = PerItemMean(self.table, divide=False).total(tally.rows)[self.table]
         return {self.table: rows + 2.0 * (table.astype(np.float64) @ whole) + tally.dense}
 
     def normalised(self, total: Mapping[str, Array], facts: RoundFacts) -> dict[str, Array]:
         """The mean over the clients who answered."""
-        summed: Floats = total[self.table]  # type: ignore[assignment]
+        summed: Floats = total[self.table]
         return {self.table: summed / max(1, facts.answered)}

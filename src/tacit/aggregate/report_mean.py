@@ -58,7 +58,7 @@ class ReportMean(Aggregator):
 
     def normalised(self, total: Mapping[str, Array], facts: RoundFacts) -> dict[str, Array]:
         """The estimate of the mean gradient."""
-        net: Long = total[self.table]  # type: ignore[assignment]
+        net: Long = total[self.table]
         reports = max(1, facts.answered) * (self.reports if self.divide else 1)
         estimate: Floats = net * (net.size / (math.tanh(self.epsilon / 2) * self.scale * reports))
         if self.rotated:

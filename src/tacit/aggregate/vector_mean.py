@@ -45,7 +45,7 @@ class VectorReportMean(Aggregator):
 
     def normalised(self, total: Mapping[str, Array], facts: RoundFacts) -> dict[str, Array]:
         """The estimate of the mean gradient."""
-        net: Long = total[self.table]  # type: ignore[assignment]
+        net: Long = total[self.table]
         numbers = max(1, facts.answered) * self.reports * self.coordinates
         estimate: Floats = net * (net.size * self.unit / (PER_UNIT * numbers))
         catalogue, dim = total[f"{self.table}.shape"].tolist()

@@ -37,12 +37,12 @@ class VectorMoments(Aggregator):
         return VectorTally(np.zeros(length), pairs)
 
     def add(self, tally: VectorTally, arrays: Arrays) -> None:
-        """Add some reports."""
+        """Add some reports: whole numbers, exact in any order up to 2^23 reports of the largest."""
         words: Any = arrays["reports"]
         words = words.reshape(-1, words.shape[-1])
         for first in range(0, len(words), _BLOCK):
-            steps = whole(words[first : first + _BLOCK], len(tally.single)).astype(np.float32)
-            tally.single += steps.sum(axis=0, dtype=np.float64)
+            steps = whole(words[first : first + _BLOCK], len(tally.single)).astype(np.float64)
+            tally.single += steps.sum(axis=0)
             tally.reports += len(steps)
             if tally.pairs is not None:
                 tally.pairs += steps.T @ steps
@@ -57,7 +57,7 @@ class VectorMoments(Aggregator):
         del facts
         reports: Any = total["reports"]
         count = max(1, int(reports[0]))
-        means: dict[str, Any] = {"single": total["single"] / (count * PER_UNIT)}  # type: ignore[operator]
+        means: dict[str, Any] = {"single": total["single"] / (count * PER_UNIT)}
         if "pairs" in total:
-            means["pairs"] = total["pairs"] / (count * PER_UNIT**2)  # type: ignore[operator]
+            means["pairs"] = total["pairs"] / (count * PER_UNIT**2)
         return {**means, "reports": reports}

@@ -1,9 +1,9 @@
 """One epoch of FMF-LDP: only the entries that are reported, against whole gradients, in one run.
 
-A synthetic log at MovieLens 20M's shape (75,040 people, 9,781 items, 17.4 million interactions), 5 factors, 100
-reports a person. *lazy* computes user vectors, the reported entries, one bit each and their sum. The others
-compute each person's whole clipped gradient first, as published code does, then the same. *round* is the
-library's whole round (messages, bytes, claims, shuffling) and *train* is 20 of them for 50,000 people.
+A synthetic log at MovieLens 20M's shape (75,040 people, 9,781 items, 17.4 million interactions), 5 factors,
+100 reports a person. *lazy* computes user vectors, the reported entries, one bit each and their sum. The
+others compute each person's whole clipped gradient first, as published code does, then the same. *round* is
+the library's whole round (messages, bytes, claims, shuffling) and *train* is 20 of them for 50,000 people.
 """
 
 import time
@@ -207,7 +207,8 @@ def _notes(users: int, repeats: int, threads: int) -> list[str]:
         if variant.share < 1
     ]
     return [
-        f"{users} people; processor time, minimum of {repeats} interleaved repeats; rounds on {threads} thread(s)",
+        f"{users} people; processor time, minimum of {repeats} interleaved repeats; rounds on {threads} "
+        "thread(s)",
         "all variants start from the same random words and give the same counts for the same people",
         "round and train include messages, byte counts, claims and the proxy's shuffling",
         *sampled,

@@ -1,9 +1,10 @@
 """User vectors in closed form, and the gradient of the items that nobody has to hold in full.
 
-With binary preferences ``p``, confidences ``c = 1 + alpha p`` and the item table ``V``, a user's best vector is
-``x = (V^T C V + reg I)^-1 V^T C p``: the part of ``V^T C V`` that everybody shares is formed once. The user's
-gradient with respect to item ``i`` is ``-2 c_i (p_i - x . v_i) x``. What it says of items the user never met is
-``2 (x x^T) v_i``, so the sum over users needs rated rows and one small symmetric matrix, never items times users.
+With binary preferences ``p``, confidences ``c = 1 + alpha p`` and the item table ``V``, a user's best vector
+is ``x = (V^T C V + reg I)^-1 V^T C p``: the part of ``V^T C V`` that everybody shares is formed once. The
+user's gradient with respect to item ``i`` is ``-2 c_i (p_i - x . v_i) x``. What it says of items the user
+never met is ``2 (x x^T) v_i``, so the sum over users needs rated rows and one small symmetric matrix, never
+items times users.
 """
 
 from typing import NamedTuple
@@ -80,8 +81,8 @@ def closed_form(
     clients, dim = len(offsets) - 1, table.shape[1]
     factors = np.empty((clients, dim), dtype=table.dtype)
     squares = np.zeros(clients, dtype=np.float64)
-    inverse = np.linalg.inv(gram + reg * np.eye(dim))
-    _solve(offsets, items, table, gram, inverse, float(alpha), float(reg), norms, factors, squares)
+    inverse: Doubles = np.linalg.inv(gram + reg * np.eye(dim)).astype(np.float64)
+    _solve(offsets, items, table, gram, inverse, float(alpha), float(reg), int(norms), factors, squares)
     return Solved(factors, squares)
 
 
@@ -94,7 +95,7 @@ def _solve(
     inverse: Doubles,
     alpha: float,
     reg: float,
-    norms: bool,
+    norms: int,
     factors: Floats,
     squares: Doubles,
 ) -> None:
@@ -190,8 +191,8 @@ def rated_coefficients(
 ) -> Floats:
     """What a rated item's gradient has beyond that of an unmet one, as a multiple of the user's vector.
 
-    The gradient is ``-2 (1 + alpha) (1 - x . v) x`` where rated and ``2 (x . v) x`` elsewhere; the difference is
-    ``-2 ((1 + alpha) - alpha x . v) x``.
+    The gradient is ``-2 (1 + alpha) (1 - x . v) x`` where rated and ``2 (x . v) x`` elsewhere; the difference
+    is ``-2 ((1 + alpha) - alpha x . v) x``.
 
     Example:
         >>> one = np.ones((1, 1), "f4")

@@ -170,7 +170,7 @@ def shuffled(words: Words, seed: int) -> Words:
 
 @kernel
 def _shuffle(words: Words, key: np.uint64, heap_of: NDArray[np.uint8], mixed: Words) -> None:
-    ends = np.zeros(257, dtype=np.int64)
+    ends, bits = np.zeros(257, dtype=np.int64), np.uint64(0)
     for position in range(len(words)):
         if position % 8 == 0:
             bits = _word(key, np.uint64(position // 8 + 1))

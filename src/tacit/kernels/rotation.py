@@ -1,8 +1,9 @@
 """Random rotations that need no matrix: signs, then a Walsh-Hadamard transform along each side.
 
-A user's gradient is ``g x^T``: so is its rotation, ``(H D g) (H E x)^T``. One rotated entry costs one signed sum
-over the rated items and one over the factors, because everything that ``g`` says of unmet items is ``2 V x`` and
-the rotation of ``V`` is formed once for all users. Signs are public; they only have to be independent of the data.
+A user's gradient is ``g x^T``: so is its rotation, ``(H D g) (H E x)^T``. One rotated entry costs one signed
+sum over the rated items and one over the factors, because everything that ``g`` says of unmet items is ``2 V
+x`` and the rotation of ``V`` is formed once for all users. Signs are public; they only have to be independent
+of the data.
 """
 
 import math
@@ -122,8 +123,9 @@ def rotated_values(
     """The asked entries of each client's rotated gradient, times that client's scale.
 
     Entry ``(a, b)`` is ``(sum_i h_ai d_i g_i) (sum_f h_bf e_f x_f)``. With ``turned`` the rotated table, the
-    first factor is ``2 x . turned_a`` plus a signed sum over the client's own items: ``rated + dim`` per entry.
-    Where so many entries are asked that one transform is cheaper, ``g`` is transformed whole: ``M log M``.
+    first factor is ``2 x . turned_a`` plus a signed sum over the client's own items: ``rated + dim`` per
+    entry. Where so many entries are asked that one transform is cheaper, ``g`` is transformed whole: ``M log
+    M``.
 
     Example:
         >>> table, x = np.ones((2, 2), "f4"), np.full((1, 2), 0.5, "f4")
@@ -217,7 +219,7 @@ def _add_signed(item: np.uint32, coef: np.float32, rows: Words, totals: Floats) 
 
 @kernel
 def _walsh(room: Floats, spare: Floats) -> None:
-    """The transform in place: each stage adds and subtracts neighbours, and the bits of a place turn by one."""
+    """The transform in place: a stage adds and subtracts neighbours, and the bits of a place turn by one."""
     half, stage = len(room) // 2, 1
     while stage < len(room):
         for place in range(half):

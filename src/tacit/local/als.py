@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tacit.errors import TacitError
 from tacit.kernels.closed_form import closed_form, rated_coefficients, shared_gram
@@ -20,7 +21,7 @@ from tacit.types import Array, Cohort, Floats, RankOne, Rows
 
 
 def _with_gram(received: Broadcast) -> Broadcast:
-    items: Floats = received.arrays["items"]  # type: ignore[assignment]
+    items: Floats = received.arrays["items"]
     return replace(received, arrays={**received.arrays, "gram": shared_gram(items)})
 
 
@@ -51,8 +52,8 @@ class ClosedFormGradient(LocalWork):
     ) -> Work:
         """The vector, then the gradient it leaves behind."""
         del private, inbox, keys
-        table: Floats = received.arrays["items"]  # type: ignore[assignment]
-        gram: Floats = received.arrays["gram"]  # type: ignore[assignment]
+        table: Floats = received.arrays["items"]
+        gram: NDArray[np.float64] = received.arrays["gram"]
         x = closed_form(cohort.offsets, cohort.items, table, gram, alpha=self.alpha, reg=self.reg).factors
         coef = rated_coefficients(cohort.offsets, cohort.items, table, x, alpha=self.alpha)
         if self.upload == "dense":
@@ -84,7 +85,7 @@ class ClosedFormEntries(LocalWork):
         received = _with_gram(received)
         if not self.rotated:
             return received
-        items: Floats = received.arrays["items"]  # type: ignore[assignment]
+        items: Floats = received.arrays["items"]
         turned = rotated_table(items, received.round)
         return replace(received, arrays={**received.arrays, "turned": turned})
 
@@ -103,20 +104,20 @@ class ClosedFormEntries(LocalWork):
                 "local work was asked for no entries", "put a randomiser such as one-bit on the exchange"
             )
         entries: Array = cohort.extras["entries"]
-        table: Floats = received.arrays["items"]  # type: ignore[assignment]
-        gram: Floats = received.arrays["gram"]  # type: ignore[assignment]
+        table: Floats = received.arrays["items"]
+        gram: NDArray[np.float64] = received.arrays["gram"]
         solved = closed_form(
             cohort.offsets, cohort.items, table, gram, alpha=self.alpha, reg=self.reg, norms=self.rotated
         )
         x = solved.factors
         if not self.rotated:
-            values = entry_values(cohort.offsets, cohort.items, entries, x, table, alpha=self.alpha)  # type: ignore[arg-type]
+            values = entry_values(cohort.offsets, cohort.items, entries, x, table, alpha=self.alpha)
             return Work({"entries": entries, "values": values}, {"user": x})
         norms = 2.0 * np.sqrt(solved.squares) * np.linalg.norm(x, axis=1)
         scales = (1.0 / np.maximum(norms, self.clip)).astype(np.float32)
         values = rotated_values(
             cohort.offsets, cohort.items, entries, x, table, received.arrays["turned"], scales,
             received.round, alpha=self.alpha,
-        )  # type: ignore[arg-type]  # fmt: skip
+        )  # fmt: skip
         names = {"names": cohort.extras["names"]} if "names" in cohort.extras else {}
         return Work({"entries": entries, "values": values, **names}, {"user": x})

@@ -31,7 +31,7 @@ def met(cohort: Cohort, chosen: Index) -> np.ndarray:
 
 @dataclass(frozen=True)
 class MetOrNot(LocalWork):
-    """Plus one for an asked item that the client met, minus one for another; asked in ``extras["entries"]``."""
+    """Plus one for an item of ``extras["entries"]`` that the client met, minus one for another."""
 
     def run(
         self,
@@ -70,7 +70,7 @@ class MetBits(LocalWork):
         """One row of bits per client."""
         del private, inbox, keys
         chosen = received.arrays.get(self.chosen, np.arange(cohort.catalogue, dtype=np.int32))
-        return Work({"bits": met(cohort, chosen)}, {})  # type: ignore[arg-type]
+        return Work({"bits": met(cohort, chosen)}, {})
 
 
 @dataclass(frozen=True)
@@ -98,8 +98,8 @@ class MetVector(LocalWork):
             bits = met(cohort, np.arange(cohort.catalogue, dtype=np.int32))
             return Work({"vector": bits.astype(np.float32) / np.float32(np.sqrt(self.history))}, {})
         chosen, popularity = received.arrays["chosen"], received.arrays["expected"]
-        difference = met(cohort, chosen) - popularity  # type: ignore[arg-type, operator]
-        return Work({"vector": difference / usual_length(popularity)}, {})  # type: ignore[arg-type]
+        difference = met(cohort, chosen) - popularity
+        return Work({"vector": difference / usual_length(popularity)}, {})
 
 
 def usual_length(popularity: Array) -> np.float32:

@@ -1,4 +1,4 @@
-"""DPLCF: item neighbours estimated from randomised histories; who is like what is told, who liked what is not.
+"""DPLCF: item neighbours estimated from randomised histories; scores computed on devices.
 
 Gao, Huang, Lin, Liu, Wang, Wang: DPLCF: Differentially Private Local Collaborative Filtering, SIGIR 2020.
 
@@ -7,9 +7,9 @@ Gao, Huang, Lin, Liu, Wang, Wang: DPLCF: Differentially Private Local Collaborat
             s_ij <- n_ij / sqrt(n_i n_j); keep each item's strongest neighbours, send them to everybody
     device: score_j <- sum of s_ij over the items i that the owner truly met
 
-What leaves a device: one randomised bit per item, once. ``epsilon`` is a bit's; a person's is as many times that
-as there are items, which is what is reported. Deviation: similarities are cosines of unbiased counts (the
-paper's choice among several); counts at or below zero make no neighbours.
+What leaves a device: one randomised bit per item, once. ``epsilon`` is a bit's; a person's is as many times
+that as there are items, which is what is reported. Deviation: similarities are cosines of unbiased counts
+(the paper's choice among several); counts at or below zero make no neighbours.
 """
 
 import math
@@ -160,7 +160,17 @@ class NeighbourStep(ServerStep):
 
 @checked
 def dplcf(*, epsilon: Positive = 2.5, neighbours: Count = 50, damp: NonNegative = 10.0) -> Method:
-    """Item neighbours from one randomised bit per item and person; epsilon is a bit's, not a person's."""
+    """Item neighbours from one randomised bit per item and person; epsilon is a bit's, not a person's.
+
+    Args:
+        epsilon: Local privacy of one bit: of whether one item was met.
+        neighbours: How many neighbours of each item are kept and sent to devices.
+        damp: What is added to an item's count before similarities are formed: rare items get weaker ones.
+
+    Example:
+        >>> dplcf(neighbours=10).model
+        Neighbours(most=10)
+    """
     exchange = Exchange(
         name="bits",
         into="bits",

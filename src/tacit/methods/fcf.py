@@ -64,7 +64,24 @@ def fcf(
     upload: Literal["compact", "dense"] = "compact",
     twin: Twin = "none",
 ) -> Method:
-    """Implicit factorisation: user vectors in closed form on devices, item gradients and Adam at the server."""
+    """Implicit factorisation: users in closed form on devices, item gradients and Adam at the server.
+
+    Args:
+        dim: Numbers per user and per item.
+        rounds: Rounds of training.
+        alpha: How much more sure a met item is than an unmet one: confidence ``1 + alpha`` against one.
+        reg: Ridge of the users' closed form.
+        rate: Adam's first step size at the server.
+        decay: What the step size is multiplied by after every round.
+        spread: Standard deviation of the first item vectors.
+        clients: How many clients are asked each round: a number, or a share of all.
+        upload: ``dense``, a number per item and factor; ``compact``, the same gradient in fewer bytes.
+        twin: The same model on pooled data (``central``), or every device alone (``local``).
+
+    Example:
+        >>> fcf(dim=8).exchanges[0].local
+        ClosedFormGradient(alpha=2.0, reg=1.0, upload='compact')
+    """
     exchange = Exchange(
         name="train",
         sampling=Everyone() if clients == 1.0 and isinstance(clients, float) else FixedSize(clients),
@@ -100,7 +117,14 @@ def mf_np(
     spread: Positive = 0.1,
     twin: Twin = "none",
 ) -> Method:
-    """FMF-LDP without privacy: the same few factors and rounds, whole gradients, nothing randomised."""
+    """FMF-LDP without privacy: the same few factors and rounds, whole gradients, nothing randomised.
+
+    The settings are those of :func:`fcf`, with the few factors and equal confidences of FMF-LDP's paper.
+
+    Example:
+        >>> mf_np().model.dim, mf_np().exchanges[0].protections.stages
+        (5, ())
+    """
     method = fcf(
         dim=dim, rounds=rounds, alpha=alpha, reg=reg, rate=rate, decay=decay, spread=spread, twin=twin
     )

@@ -1,7 +1,7 @@
 """FMF-LDP: implicit feedback where the server sees single randomised bits, shuffled among everybody's.
 
-Minto, Haller, Haddadi, Livshits: Stronger Privacy for Federated Collaborative Filtering with Implicit Feedback,
-RecSys 2021; the randomiser after Nguyên, Xiao, Yang, Hui, Shin, Shin, 2016.
+Minto, Haller, Haddadi, Livshits: Stronger Privacy for Federated Collaborative Filtering with Implicit
+Feedback, RecSys 2021; the randomiser after Nguyên, Xiao, Yang, Hui, Shin, Shin, 2016.
 
     server: start V ~ N(0, spread^2)                                          Algorithm 2, line 1
     for t = 0 .. T-1:
@@ -15,14 +15,14 @@ RecSys 2021; the randomiser after Nguyên, Xiao, Yang, Hui, Shin, Shin, 2016.
 What leaves a device: ``k`` reports of an entry's number and a bit, each sealed to the server, each round.
 Only the ``k`` entries are ever computed.
 
-``mode=as-published`` is the recipe that lands on the paper's nine cells, most of it unstated there: the mean is
-not divided by k (which estimates k times the gradient), values are not rescaled, 20 steps of plain descent at
-5e-4 along the same aggregate. The default divides by k, stretches values by ``scale`` before they are projected
-(and takes that out again), and steps with Adam. ``mechanism=rotated`` clips a person's whole gradient, turns it
-by a public random rotation and asks for entries of that: no range is wasted, the wire is the same.
-``mechanism=privunit`` spends a report on ``coordinates`` rotated entries at once (PrivUnitG).
-Deviations: the paper's claim "user-level k eps" leaves out the rounds: k eps T is counted here, and what honest
-shuffling makes of it.
+``mode=as-published`` is the recipe that lands on the paper's nine cells, most of it unstated there: the mean
+is not divided by k (which estimates k times the gradient), values are not rescaled, 20 steps of plain descent
+at 5e-4 along the same aggregate. The default divides by k, stretches values by ``scale`` before they are
+projected (and takes that out again), and steps with Adam. ``mechanism=rotated`` clips a person's whole
+gradient, turns it by a public random rotation and asks for entries of that: no range is wasted, the wire is
+the same. ``mechanism=privunit`` spends a report on ``coordinates`` rotated entries at once (PrivUnitG).
+Deviations: the paper's claim "user-level k eps" leaves out the rounds: k eps T is counted here, and what
+honest shuffling makes of it.
 """
 
 from collections.abc import Mapping
@@ -105,7 +105,35 @@ def fmf_ldp(
     n_min: Count = 100,
     twin: Twin = "none",
 ) -> Method:
-    """Implicit factorisation from single shuffled one-bit reports under local differential privacy."""
+    """Implicit factorisation from single shuffled one-bit reports under local differential privacy.
+
+    What is ``None`` or ``auto`` is what the mode and mechanism say: see ``PUBLISHED`` and ``CORRECTED``.
+
+    Args:
+        dim: Numbers per user and per item.
+        rounds: Rounds of training; everybody answers in each.
+        epsilon: Local privacy of one report.
+        k: Reports of a person in a round; they spend ``k * epsilon``.
+        mode: ``corrected``, or ``as-published`` (not divided by ``k``, no rescaling, 20 steps of descent).
+        mechanism: ``one-bit``, a bit about an entry; ``rotated``, about an entry of the rotated gradient;
+            ``privunit``, a vector about ``coordinates`` such entries.
+        alpha: How much more sure a met item is than an unmet one: confidence ``1 + alpha`` against one.
+        reg: Ridge of the users' closed form and of the items.
+        rate: The server's step size.
+        scale: What values are multiplied by before they are projected on the randomiser's range.
+        optimiser: The server's step: ``adam``, or plain ``descent``.
+        clip: The length a person's whole gradient is clipped to (``rotated`` and ``privunit``).
+        coordinates: Entries that one report of ``privunit`` is about.
+        spread: Standard deviation of the first item vectors.
+        n_min: How many people's reports the proxy waits for.
+        twin: The same model on pooled data (``central``), or every device alone (``local``).
+
+    Example:
+        >>> fmf_ldp(k=10, epsilon=1.0).exchanges[0].protections.stages
+        (OneBit(epsilon=1.0, reports=10, dim=5, rotated=True, scale=0.5),)
+        >>> fmf_ldp(mode="as-published").server
+        RepeatedDescent(schedule=Decaying(rate=0.0005, decay=1.0), reg=1e-06, steps=20, table='items')
+    """
     published = mode == "as-published"
     if mechanism == "auto":
         mechanism = "one-bit" if published else "rotated"

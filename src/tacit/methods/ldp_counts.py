@@ -1,13 +1,14 @@
 """Two methods that ask once: a noisy popularity, and a few noisy directions on top of it.
 
-``ldp-popularity``: each person names ``k`` random items and says of each, by a randomised bit, whether they met
-it; through the shuffling proxy, once.
+``ldp-popularity``: each person names ``k`` random items and says of each, by a randomised bit, whether they
+met it; through the shuffling proxy, once.
 
 ``ldp-spectral``: first each person's whole history as one randomised vector (PrivUnitG), for ``share`` of the
 budget: a popularity. Then, for the ``items`` most popular, the difference between the person's history and
-that popularity, randomised likewise. From the products of those vectors come a few directions, those that stand
-out of the known noise, shrunk by how much noise inflates and tilts them. A device finds its owner's place along
-them from its true history and adds that to the noisy popularity, which is all it has for the other items.
+that popularity, randomised likewise. From the products of those vectors come a few directions, those that
+stand out of the known noise, shrunk by how much noise inflates and tilts them. A device finds its owner's
+place along them from its true history and adds that to the noisy popularity, which is all it has for the
+other items.
 
     server: popularity_i <- sqrt(history) / gain times the mean of the vectors; chosen <- the top ones
     server: broadcasts chosen and their popularity; each client sends its randomised difference
@@ -15,8 +16,8 @@ them from its true history and adds that to the noisy popularity, which is all i
             keep eigenvalues above (1 + sqrt(items / people))^2 of it, undo their inflation and their tilt
     device: z <- (I + L^T Psi^-1 L)^-1 L^T Psi^-1 (x - popularity);  score <- popularity + L z
 
-``mechanism=bits`` asks for ``share`` of the budget as single bits through the proxy, then for one randomised bit
-per chosen item: simpler, and far noisier at the same epsilon.
+``mechanism=bits`` asks for ``share`` of the budget as single bits through the proxy, then for one randomised
+bit per chosen item: simpler, and far noisier at the same epsilon.
 
 What leaves a device: ``k`` single bits about random items, or two vectors of 16-bit numbers. A person's whole
 spending is ``k epsilon`` for the first and ``epsilon`` for the second: neither method comes back for more.
@@ -83,7 +84,17 @@ def counting(epsilon: float, k: int, n_min: int) -> Exchange:
 
 @checked
 def ldp_popularity(*, epsilon: Positive = 2.5, k: Count = 100, n_min: Count = 100) -> Method:
-    """Popularity from one shuffled survey of randomised bits: k bits of epsilon each, once."""
+    """Popularity from one shuffled survey of randomised bits: k bits of epsilon each, once.
+
+    Args:
+        epsilon: Local privacy of one bit.
+        k: Bits of a person; they spend ``k * epsilon``.
+        n_min: How many people's reports the proxy waits for.
+
+    Example:
+        >>> ldp_popularity(k=20).exchanges[0].protections.stages
+        (OneBit(epsilon=2.5, reports=20, dim=1, rotated=False, scale=1.0),)
+    """
     return Method(
         name="ldp-popularity",
         paper=WARNER,
@@ -106,7 +117,22 @@ def ldp_spectral(
     report: Positive = 2.5,
     n_min: Count = 100,
 ) -> Method:
-    """Popularity and a few directions of taste from two randomised reports; epsilon is a person's total."""
+    """Popularity and a few directions of taste from two randomised reports; epsilon is a person's total.
+
+    Args:
+        epsilon: Local privacy of both reports of a person together.
+        share: How much of it goes into the popularity; the rest goes into the directions.
+        items: How many of the most popular items directions are sought for.
+        dim: How many directions at most.
+        history: How many items a history has that fills the first vector's length; longer ones are shrunk.
+        mechanism: ``vector``, a randomised vector each time; ``bits``, single bits, then a bit per item.
+        report: Local privacy of one of the single bits (``bits`` alone).
+        n_min: How many people's reports the proxy waits for (``bits`` alone).
+
+    Example:
+        >>> [exchange.name for exchange in (*ldp_spectral().setup, *ldp_spectral().exchanges)]
+        ['histories', 'differences']
+    """
     if share >= 1.0:
         raise TacitError(f"share={share} leaves nothing for the directions", "give a share below 1")
     if mechanism == "vector":

@@ -1,4 +1,4 @@
-"""Preferences as dot products with the user's side in closed form: a user vector is a function of history and V."""
+"""Preferences as dot products, the user's side in closed form: a vector is a function of history and V."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ class ImplicitFactors(Model):
 
     def folded_in(self, shared: Mapping[str, Array], cohort: Cohort) -> dict[str, Array]:
         """The closed form, on each device."""
-        items: Floats = shared["items"]  # type: ignore[assignment]
+        items: Floats = shared["items"]
         solved = closed_form(
             cohort.offsets, cohort.items, items, shared_gram(items), alpha=self.alpha, reg=self.reg
         )
@@ -47,4 +47,4 @@ class ImplicitFactors(Model):
 
     def scorer(self, shared: Mapping[str, Array], private: Mapping[str, Array]) -> Scorer:
         """Dot products."""
-        return DotProducts(private["user"], shared["items"])  # type: ignore[arg-type]
+        return DotProducts(private["user"], shared["items"])

@@ -30,7 +30,7 @@ class PopularityAndTastes:
 
 @dataclass(frozen=True)
 class PopularityModel(Model):
-    """``x_i = popularity_i + directions_i . z + e_i`` for the indicator ``x_i`` of meeting an item, ``z`` normal.
+    """``x_i = popularity_i + directions_i . z + e_i``: whether an item was met, with a normal ``z``.
 
     A device estimates its owner's ``z`` from its true history; no directions (``dim=0``): popularity alone.
     ``chosen`` items are those that directions may touch.
@@ -60,7 +60,8 @@ class PopularityModel(Model):
     def folded_in(self, shared: Mapping[str, Array], cohort: Cohort) -> dict[str, Array]:
         """Each client's mean ``z`` given its history, on its device.
 
-        With ``e`` independent and ``L`` the directions: ``(I + L^T Psi^-1 L)^-1 L^T Psi^-1 (x - popularity)``.
+        With ``e`` independent of variance ``Psi`` and ``L`` the directions it is
+        ``(I + L^T Psi^-1 L)^-1 L^T Psi^-1 (x - popularity)``.
         """
         if self.dim == 0:
             return {"taste": np.zeros((len(cohort), 0), dtype=np.float32)}
@@ -82,4 +83,4 @@ class PopularityModel(Model):
 
     def scorer(self, shared: Mapping[str, Array], private: Mapping[str, Array]) -> Scorer:
         """Popularity plus tastes."""
-        return PopularityAndTastes(shared["popularity"], shared["directions"], private["taste"])  # type: ignore[arg-type]
+        return PopularityAndTastes(shared["popularity"], shared["directions"], private["taste"])

@@ -1,7 +1,7 @@
 """One randomised bit about each of a few uniformly chosen entries: local differential privacy for vectors.
 
-Nguyên et al. (2016), as FMF-LDP uses it. A report is the entry's number and a bit that is one with probability
-``(t (e^eps - 1) + e^eps + 1) / (2 e^eps + 2)`` for the value ``t`` projected on [-1, 1].
+Nguyên et al. (2016), as FMF-LDP uses it. A report is the entry's number and a bit that is one with
+probability ``(t (e^eps - 1) + e^eps + 1) / (2 e^eps + 2)`` for the value ``t`` projected on [-1, 1].
 """
 
 from dataclasses import dataclass, replace
@@ -49,8 +49,9 @@ def local_claim(claim: Claim, epsilon: float, reports: int, facts: RoundFacts, *
 class OneBit(Protection):
     """``reports`` entries drawn with replacement, each answered with one ``epsilon``-private bit.
 
-    Asks the local work for the entries only (``entries`` in the cohort's extras) and expects their ``values``.
-    ``scale`` multiplies a value before it is projected on [-1, 1]: a bit says most about values near the ends.
+    Asks the local work for the entries only (``entries`` in the cohort's extras) and expects their
+    ``values``. ``scale`` multiplies a value before it is projected on [-1, 1]: a bit says most about values
+    near the ends.
 
     Formal guarantees:
         Each report is ``epsilon``-locally private for a person's whole history (ratio of the probabilities of

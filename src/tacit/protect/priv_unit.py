@@ -1,8 +1,8 @@
 """PrivUnitG: one local randomiser for several numbers at once, far less noisy than a bit about one of them.
 
-Asi, Feldman, Talwar: Optimal Algorithms for Mean Estimation under Local Differential Privacy, ICML 2022: send a
-normal vector that is more likely to lie on the side of the truth. A report is about a few random entries of a
-rotated gradient, which look like normal numbers whatever the gradient was.
+Asi, Feldman, Talwar: Optimal Algorithms for Mean Estimation under Local Differential Privacy, ICML 2022: send
+a normal vector that is more likely to lie on the side of the truth. A report is about a few random entries of
+a rotated gradient, which look like normal numbers whatever the gradient was.
 """
 
 import math
@@ -26,7 +26,7 @@ MOST_EPSILON = 6000.0  # beyond, what is sent would not fit 16 bits
 
 
 class Cap(NamedTuple):
-    """Beyond ``edge`` along the truth with probability ``inside``; ``gain`` and ``square`` are its moments there."""
+    """Beyond ``edge`` along the truth with probability ``inside``; ``gain``, ``square``: moments there."""
 
     edge: float
     inside: float
@@ -35,7 +35,7 @@ class Cap(NamedTuple):
 
     @property
     def stretch(self) -> float:
-        """How much ``w w^T / gain^2`` enlarges the truth's own ``u u^T``, beyond the identity over ``gain^2``."""
+        """What multiplies ``u u^T`` in the mean of ``w w^T / gain^2``, which holds the identity besides."""
         return (self.square - 1) / self.gain**2
 
 
@@ -95,7 +95,8 @@ class PrivUnit(Protection):
     def __post_init__(self) -> None:
         if self.epsilon <= 0 or self.reports < 1 or self.coordinates < 2 or self.coordinates % 2:
             raise TacitError(
-                f"privunit with epsilon={self.epsilon}, reports={self.reports}, coordinates={self.coordinates}",
+                f"privunit with epsilon={self.epsilon}, reports={self.reports}, "
+                f"coordinates={self.coordinates}",
                 "give epsilon above 0, at least 1 report and an even number of coordinates",
             )
 
@@ -142,8 +143,8 @@ def completed(values: NDArray[np.float64], length: float) -> NDArray[np.float64]
 def randomised(truth: NDArray[np.float64], words: NDArray[np.uint64], cap: Cap) -> NDArray[np.float64]:
     """A normal vector per unit vector of ``truth``, its part along the truth drawn beyond or before the edge.
 
-    ``words`` holds an even number of random words per vector, at least as many as it has numbers, and two more:
-    for the side and for the part along the truth.
+    ``words`` holds an even number of random words per vector, at least as many as it has numbers, and two
+    more: for the side and for the part along the truth.
 
     Example:
         >>> from tacit.rng import stream

@@ -48,7 +48,7 @@ LEAST = 60
 
 @dataclass(frozen=True)
 class Entry:
-    """One column of a table: a method or baseline with its settings, and a person's local epsilon over the run."""
+    """One column: a method or baseline with its settings, and a person's local epsilon over the run."""
 
     column: str
     name: str
@@ -161,7 +161,7 @@ def figure4(options: Options) -> Reproduction:
 
 
 def figure5(options: Options) -> Reproduction:
-    """HR@2, HR@5, HR@10 on the latest split (the quick form: ML-1M alone, or 5,000 people of the stand-in)."""
+    """HR@2, HR@5, HR@10, latest split (quick: ML-1M alone, or 5,000 people of the stand-in)."""
     rows = list(_figure5_rows(options))
     metrics = ("hr@2[99]", "hr@5[99]", "hr@10[99]")
     found = _filled(rows, FIGURE_5_ENTRIES, metrics, range(1, 2), options)
@@ -199,9 +199,12 @@ def _figure5_rows(options: Options) -> Iterable[Row]:
 
 def _notes(seeds: int) -> tuple[str, ...]:
     return (
-        f"{seeds} seed(s); the stand-in for MovieLens 20M is synthetic ({STAND_IN}), the paper's numbers are of the real one",
-        "the paper prints neither popularity nor what a run spends: 'local epsilon' is a person's over the whole run",
-        "through the shuffling proxy the same reports are worth far less to an honest server: see the run's privacy lines",
+        f"{seeds} seed(s); the stand-in for MovieLens 20M is synthetic ({STAND_IN}), the paper's numbers are "
+        "of the real one",
+        "the paper prints neither popularity nor what a run spends: 'local epsilon' is a person's over the "
+        "whole run",
+        "through the shuffling proxy the same reports are worth far less to an honest server: see the run's "
+        "privacy lines",
     )
 
 

@@ -48,13 +48,13 @@ class Adam(ServerStep):
         round: int,
     ) -> tuple[dict[str, Array], dict[str, Array]]:
         """One step on the sum of all totals of the table."""
-        table: Floats = shared[self.table]  # type: ignore[assignment]
+        table: Floats = shared[self.table]
         gradient: Any = 2.0 * self.reg * table.astype(np.float64)
         for gradients in totals.values():
             gradient = gradient + gradients[self.table]
         steps = int(state["steps"][0]) + 1
-        first: Any = self.first * state["first"] + (1 - self.first) * gradient  # type: ignore[operator]
-        second: Any = self.second * state["second"] + (1 - self.second) * gradient**2  # type: ignore[operator]
+        first: Any = self.first * state["first"] + (1 - self.first) * gradient
+        second: Any = self.second * state["second"] + (1 - self.second) * gradient**2
         size = self.schedule.at(round) / (1 - self.first**steps)
         change = size * first / (np.sqrt(second / (1 - self.second**steps)) + self.tiny)
         after = {**shared, self.table: (table - change).astype(table.dtype)}

@@ -35,9 +35,9 @@ class RepeatedDescent(ServerStep):
     ) -> tuple[dict[str, Array], dict[str, Array]]:
         """All steps of a round."""
         rate = self.schedule.at(round)
-        before: Floats = shared[self.table]  # type: ignore[assignment]
+        before: Floats = shared[self.table]
         table: Any = before.astype(np.float64)
-        gradient: Any = sum(gradients[self.table] for gradients in totals.values())  # type: ignore[misc]
+        gradient: Any = sum(gradients[self.table] for gradients in totals.values())
         for _ in range(self.steps):
             table = table - rate * (gradient + 2.0 * self.reg * table)
         return {**shared, self.table: table.astype(before.dtype)}, state

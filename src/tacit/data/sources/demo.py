@@ -64,7 +64,8 @@ _YEAR_SECONDS = 31_557_600
 class Shape:
     """Sizes and tails of a log; popularity of rank ``r`` falls as ``(r + lead * items) ** -fall``.
 
-    A ``curve`` gives it instead as weights at some ranks (counted from 1), straight between them in logarithms.
+    A ``curve`` gives it instead as weights at some ranks (counted from 1), with straight lines between them
+    in logarithms.
     """
 
     users: int
@@ -79,15 +80,17 @@ class Shape:
     def weights(self, ranks: NDArray[np.integer]) -> NDArray[np.float64]:
         """How popular the film of each rank (counted from 0) is."""
         if not self.curve:
-            return (ranks + 1.0 + self.lead * self.items) ** -self.fall
+            return np.power(ranks + 1.0 + self.lead * self.items, -self.fall).astype(np.float64)
         places, heights = np.log(np.array(self.curve)).T
         return np.exp(np.interp(np.log(ranks + 1.0), places, heights))
 
 
-# Fitted so that the films of 75,040 people with 60 ratings or more, and of 9,781 films with as many, are about
-# as unequal as MovieLens 20M's: the first in 49 of 100 lists, 17.4 million in all, the last about 60 times.
+# Fitted so that the films of 75,040 people with 60 ratings or more, and of 9,781 films with as many, are
+# about as unequal as MovieLens 20M's: the first in 49 of 100 lists, 17.4 million in all, the last about
+# 60 times.
 _FILMS_20M = (
-    (1, 1795.0), (10, 1068.0), (100, 802.5), (450, 314.4), (1500, 54.07), (3159, 7.92), (6686, 1.62), (9781, 1.0),
+    (1, 1795.0), (10, 1068.0), (100, 802.5), (450, 314.4),
+    (1500, 54.07), (3159, 7.92), (6686, 1.62), (9781, 1.0),
 )  # fmt: skip
 
 SHAPES = {
