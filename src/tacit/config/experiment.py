@@ -96,20 +96,11 @@ def resolved(experiment: Experiment, data_dir: Path | None = None) -> tuple[Expe
     from tacit.data import load  # readers load on first use
     from tacit.split import split
 
-    name = experiment.method
-    if name not in catalogue.methods() and name not in catalogue.baselines():
-        raise TacitError(
-            f"no method is called {name!r}", nearest(name, [*catalogue.methods(), *catalogue.baselines()])
-        )
-    settings = catalogue.resolved_settings(name, experiment.settings, experiment.data)
     for metric in experiment.metrics:
         parse_metric(metric)
     if experiment.rounds < 0 or experiment.evaluate_every < 0:
         raise TacitError("a negative number of rounds", "give --rounds 1 or more")
-    if experiment.rounds and name in catalogue.methods():
-        settings["rounds"] = known_setting(catalogue.methods()[name], "rounds", name).checked(
-            experiment.rounds
-        )
+    settings = _settings(experiment)
     method = _method(experiment, settings)
     dataset = load(experiment.data, data_dir)
     ratings = dataset.scale is not None and method.predicts_ratings
@@ -119,7 +110,7 @@ def resolved(experiment: Experiment, data_dir: Path | None = None) -> tuple[Expe
         experiment, settings=settings, split=chosen, rounds=method.rounds if isinstance(method, Method) else 0
     )
     return complete, Plan(
-        name=name,
+        name=experiment.method,
         method=method,
         dataset=dataset,
         split=parts,
@@ -128,6 +119,30 @@ def resolved(experiment: Experiment, data_dir: Path | None = None) -> tuple[Expe
         evaluate_every=experiment.evaluate_every,
         delta=float(experiment.delta),
     )
+
+
+def method_of(experiment: Experiment) -> Method | Fitting:
+    """The method an experiment names, with its settings, protections and transport; no data are read.
+
+    Example:
+        >>> method_of(Experiment("fedrec", rounds=3)).rounds
+        3
+    """
+    return _method(experiment, _settings(experiment))
+
+
+def _settings(experiment: Experiment) -> dict[str, Any]:
+    name = experiment.method
+    if name not in catalogue.methods() and name not in catalogue.baselines():
+        raise TacitError(
+            f"no method is called {name!r}", nearest(name, [*catalogue.methods(), *catalogue.baselines()])
+        )
+    settings = catalogue.resolved_settings(name, experiment.settings, experiment.data)
+    if experiment.rounds and name in catalogue.methods():
+        settings["rounds"] = known_setting(catalogue.methods()[name], "rounds", name).checked(
+            experiment.rounds
+        )
+    return settings
 
 
 def _usual(dataset: Dataset) -> str:

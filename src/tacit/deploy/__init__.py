@@ -1,0 +1,1 @@
+"""Real devices: what a person's own machine keeps, decides, shows and sends."""
