@@ -1,5 +1,7 @@
 """Sums over a part of the model, and FedSubAvg's mean."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -78,6 +80,7 @@ def test_without_answers_nothing_moves():
 
 def test_only_holders_are_counted_so_that_noise_may_follow_the_others():
     """Counts beside a sum would be published without noise: sums and means have none."""
+    weights: Any
     for weights, names in (("sum", {"items"}), ("mean", {"items"}), ("holders", {"items", "holders.count"})):
         aggregator = SubModelSum(weights=weights)
         assert set(aggregator.total(aggregator.start(SHARED))) == names

@@ -1,18 +1,21 @@
 """Ledgers add up what exchanges report, only grow, and compose claims over the whole run."""
 
 import json
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.account.claim import Adjacency, Bound, Claim, Observer
-from tacit.account.events import Gaussian, Nothing, Poisson, PureLocal, Sampled
+from tacit.account.claim import Adjacency, Bound, Claim, Observer, Unit
+from tacit.account.events import Gaussian, Nothing, Poisson, PureLocal, RandomisedResponse, Sampled
 from tacit.ledger.privacy import PrivacyLedger
 from tacit.ledger.record import ExchangeRecord, Traffic
 from tacit.ledger.traffic import TrafficLedger
 from tacit.types import RoundFacts
 
+RO = Adjacency.REPLACE_ONE
 COUNTS = st.builds(Traffic, *[st.integers(0, 10**9)] * 7)
 
 
@@ -60,7 +63,7 @@ def test_a_record_survives_json():
     assert ExchangeRecord.from_json(json.loads(json.dumps(line.to_json()))) == line
 
 
-def guarantee(ledger, observer):
+def guarantee(ledger, observer) -> Any:
     return next((line for line in ledger.guarantees() if line.observer is observer), None)
 
 
@@ -97,3 +100,42 @@ def test_events_compose_over_the_whole_run_whatever_their_order():
     assert first.epsilon == second.epsilon
     assert 0.1 < first.epsilon < 1.0
     assert "the sample is secret" in first.assumes
+
+
+def test_one_interaction_has_its_own_lines_where_answers_go_by_item():
+    """Bits about 1682 items at epsilon 2: 2 for an item being there, 4 for a swap, 3364 for a history."""
+    ledger = PrivacyLedger(1e-6)
+    answer = RandomisedResponse(2.0, 1682, by_item=True)
+    ledger.add(replace(Claim.unbounded("bits"), adjacency=RO).with_event(Observer.SERVER, answer))
+    lines = [line for line in ledger.guarantees() if line.observer is Observer.SERVER]
+    told = {(line.unit, line.adjacency): line.epsilon for line in lines}
+    assert told[Unit.INTERACTION, Adjacency.ADD_REMOVE] == pytest.approx(2.0)
+    assert told[Unit.INTERACTION, RO] == pytest.approx(4.0)
+    assert lines[0].unit is Unit.USER
+    assert 4.0 < (told[Unit.USER, RO] or 0) <= 3364.0
+
+
+def test_noise_beside_the_answers_counts_for_one_interaction_as_for_the_whole_history():
+    ledger, noise = PrivacyLedger(1e-6), PrivacyLedger(1e-6)
+    raw = replace(Claim.unbounded("raw"), adjacency=RO)
+    for each in (ledger, noise):
+        each.add(raw.with_event(Observer.SERVER, Gaussian(4.0, 1.0)))
+    ledger.add(raw.with_event(Observer.SERVER, RandomisedResponse(0.5, 30, by_item=True)))
+    swap = next(
+        line for line in ledger.guarantees() if line.unit is Unit.INTERACTION and line.adjacency is RO
+    )
+    alone = next(line for line in noise.guarantees() if line.observer is Observer.SERVER)
+    assert alone.epsilon is not None
+    assert alone.epsilon < (swap.epsilon or 0) <= alone.epsilon + 2 * 0.5 + 1e-6
+
+
+def test_mixed_neighbours_are_counted_as_the_wider_ones():
+    """A last exchange that claims add-remove must not halve the noise's sensitivity."""
+    ledger, alone = PrivacyLedger(1e-6), PrivacyLedger(1e-6)
+    noisy = replace(Claim.unbounded("raw"), adjacency=RO).with_event(Observer.SERVER, Gaussian(4.0, 1.0))
+    alone.add(noisy)
+    ledger.add(noisy)
+    ledger.add(Claim.unbounded("raw").with_event(Observer.SERVER, RandomisedResponse(1e-6, 1)))
+    first, second = (guarantee(each, Observer.SERVER) for each in (alone, ledger))
+    assert second.adjacency is RO
+    assert second.epsilon == pytest.approx(first.epsilon, rel=1e-2)

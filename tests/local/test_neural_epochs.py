@@ -1,5 +1,7 @@
 """Clients side by side compute what each would alone with torch's own modules and optimisers."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -31,7 +33,7 @@ def by_torch(shared, private, client, epochs, adam):
     now = {name: array.clone().requires_grad_() for name, array in start.items()}
     dense = [now[name] for name in now if name not in TABLES]
     tables = [now[name] for name in TABLES]
-    optimisers = [torch.optim.Adam(dense, SETTINGS["rate"])]
+    optimisers: list[torch.optim.Optimizer] = [torch.optim.Adam(dense, SETTINGS["rate"])]
     kind = torch.optim.SparseAdam if adam == "lazy" else torch.optim.Adam
     optimisers.append(kind(tables, SETTINGS["rate"]))
     for samples in epochs:
@@ -60,7 +62,7 @@ def by_torch(shared, private, client, epochs, adam):
 def test_every_client_gets_what_torch_gives_it_alone(adam, side_by_side):
     cohort, keys, shared, private = world()
     work = NeuralEpochs(**SETTINGS, adam=adam, side_by_side=side_by_side, sends="received")
-    done = work.run(Broadcast(0, shared), private, cohort, None, keys)
+    done: Any = work.run(Broadcast(0, shared), private, cohort, None, keys)
     samples = draw_samples(
         cohort.offsets, cohort.items, keys.users(cohort.users, "negatives", 0),
         negatives=2, epochs=2, catalogue=cohort.catalogue,
@@ -82,6 +84,8 @@ def test_every_client_gets_what_torch_gives_it_alone(adam, side_by_side):
 
 def test_touched_rows_are_the_received_rows_that_moved():
     cohort, keys, shared, private = world()
+    sparse: Any
+    whole: Any
     sparse, whole = (
         NeuralEpochs(**SETTINGS, sends=sends).run(Broadcast(0, shared), private, cohort, None, keys)
         for sends in ("touched", "received")
@@ -89,20 +93,21 @@ def test_touched_rows_are_the_received_rows_that_moved():
     for name in TABLES:
         rows = sparse.update[name]
         assert isinstance(rows, Rows)
+        values: Any = rows.values
         dense = np.zeros_like(whole.update[name])
         for client in range(len(cohort)):
             mine = slice(rows.starts[client], rows.starts[client] + rows.lengths[client])
-            dense[client, rows.ids[mine]] = rows.values[mine]
+            dense[client, rows.ids[mine]] = values[mine]
         assert np.array_equal(dense, whole.update[name])
 
 
 def test_who_else_is_there_does_not_matter():
     cohort, keys, shared, private = world()
     work = NeuralEpochs(**SETTINGS, sends="received", side_by_side=5)
-    together = work.run(Broadcast(0, shared), private, cohort, None, keys)
+    together: Any = work.run(Broadcast(0, shared), private, cohort, None, keys)
     federation = tiny_federation(seed=1)
     for client in (0, 3, 7):
-        alone = work.run(
+        alone: Any = work.run(
             Broadcast(0, shared),
             {name: array[client : client + 1] for name, array in private.items()},
             federation.cohort(cohort.users[client : client + 1]),
@@ -151,7 +156,7 @@ def test_the_network_has_the_papers_size():
 
 
 def test_a_newcomer_prefers_what_it_met():
-    cohort, keys, shared, _ = world()
+    cohort, _, shared, _ = world()
     found = MODEL.folded_in(shared, cohort)
     scores = Preferences(shared, found).scores(np.arange(len(cohort), dtype=np.int32))
     for client in range(len(cohort)):

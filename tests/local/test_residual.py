@@ -1,6 +1,7 @@
 """Deep gradient compression equals the loop of its paper, number by number."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ class Noisy(LocalWork):
     """Any update: random numbers of a round."""
 
     def run(self, received, private, cohort, inbox, keys):
+        del inbox, keys
         generator = np.random.default_rng(received.round)
         return Work({"w": generator.normal(size=(len(cohort), SIZE)).astype("f4")}, {"mine": private["mine"]})
 
@@ -36,7 +38,7 @@ def test_rounds_equal_the_loop_of_the_paper(choice, clip):
     }
     velocity, unsent = np.zeros((3, SIZE)), np.zeros((3, SIZE))
     for round in range(6):
-        done = work.run(Broadcast(round, {}), private, cohort, None, SeededKeys(1))
+        done: Any = work.run(Broadcast(round, {}), private, cohort, None, SeededKeys(1))
         private = {**private, **done.private}
         raw = np.random.default_rng(round).normal(size=(3, SIZE)).astype("f4")
         share = 0.25 if round >= 2 else 0.25 ** (round / 2)
@@ -71,7 +73,7 @@ def test_without_momentum_nothing_is_ever_lost():
     }
     sent, there_was = np.zeros((3, SIZE)), np.zeros((3, SIZE))
     for round in range(8):
-        done = work.run(Broadcast(round, {}), private, cohort, None, SeededKeys(1))
+        done: Any = work.run(Broadcast(round, {}), private, cohort, None, SeededKeys(1))
         private = {**private, **done.private}
         sent += done.update["w"]
         there_was += np.random.default_rng(round).normal(size=(3, SIZE)).astype("f4")

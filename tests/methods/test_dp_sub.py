@@ -1,6 +1,7 @@
-"""The factorisation family equals the slow loops of Algorithms 1 and 2, and touches only what it says it does."""
+"""The factorisation family equals the slow loops of Algorithms 1 and 2, and touches only what it says."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -110,8 +111,8 @@ def test_grouping_and_threads_never_change_a_bit(pairs, threads, name):
         "topk": with_protection(dp_fedmf(**SMALL), "topk:0.3"),
         "int8": with_protection(dp_fedmf(**SMALL), "int8:random"),
     }[name]
-    alone, first = trained(method, federation, execution=Execution(1, 1))
-    grouped, second = trained(method, federation, execution=Execution(threads, pairs))
+    alone, first = trained(method, federation, execution=Execution(1, pairs_per_chunk=1))
+    grouped, second = trained(method, federation, execution=Execution(threads, pairs_per_chunk=pairs))
     assert np.array_equal(alone.server.shared["items"], grouped.server.shared["items"])
     assert np.array_equal(alone.private["user"], grouped.private["user"])
     assert [record.traffic for record in first] == [record.traffic for record in second]
@@ -150,7 +151,7 @@ def test_answers_are_kept_or_fresh_and_counted_so():
         [r for r in records if "report" in r.facts.exchange] for records in (kept_records, fresh_records)
     ]
     assert [len(found) for found in reports] == [1, 5]
-    assert all(r.claim.event(Observer.SERVER) == RandomisedResponse(2.0, 15) for r in reports[1])
+    assert all(r.claim.event(Observer.SERVER) == RandomisedResponse(2.0, 15, by_item=True) for r in reports[1])
     assert all(r.traffic.up == 20 * reports[0][0].traffic.up // 20 > 0 for r in reports[1])
     assert not np.array_equal(kept.server.shared["frequency"], fresh.server.shared["frequency"])
 
@@ -258,7 +259,7 @@ def test_items_never_sent_rank_last():
 
 def test_the_negatives_that_are_replayed_are_those_that_were_drawn():
     world = new_world(fedmf(feedback="implicit", **SMALL), tiny_federation(20, 15), SeededKeys(2))
-    local = world.method.exchanges[0].local
+    local: Any = world.method.exchanges[0].local
     cohort = world.federation.cohort(world.federation.people)
     told = local.negatives(cohort, world.keys, 3)
     drawn = local._drawn(cohort, world.keys, 3, None, local.epochs)
@@ -287,7 +288,9 @@ def test_the_ledger_composes_bits_and_noise():
     for record in records:
         ledger.add(record.claim)
     server = next(line for line in ledger.guarantees() if line.observer is Observer.SERVER)
-    rows = sum(record.claim.event(Observer.SERVER).clip for record in records[1:])
+    events: list[Any] = [record.claim.event(Observer.SERVER) for record in records[1:]]
+    rows = sum(event.clip for event in events)
+    assert server.epsilon is not None
     assert 0 < server.epsilon <= 2.0 * 15 + 2 * rows + 1e-9
 
 

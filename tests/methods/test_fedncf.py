@@ -1,5 +1,7 @@
 """The neural family: what is sent, what is claimed, what every setting does."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -17,7 +19,8 @@ from tacit.testing.tiny import tiny_federation
 from tacit.types import Rows
 
 SMALL = {
-    "factors": 3, "tower": "8-6-4-2", "rounds": 3, "rate": 0.01, "epochs": 2, "batch": 8, "negatives": 2, "clients": 0.5,
+    "factors": 3, "tower": "8-6-4-2", "rounds": 3, "rate": 0.01, "epochs": 2, "batch": 8, "negatives": 2,
+    "clients": 0.5,
 }  # fmt: skip
 
 
@@ -44,11 +47,12 @@ def test_a_round_adds_the_mean_of_what_clients_bring(averaged):
     for user in asked:
         one = np.array([user], dtype=np.int32)
         private = {name: array[one] for name, array in world.private.items()}
-        update = local.run(received, private, federation.cohort(one), None, world.keys).update
+        update: Any = local.run(received, private, federation.cohort(one), None, world.keys).update
         for name, array in update.items():
             if isinstance(array, Rows):
                 whole = np.zeros(world.server.shared[name].shape)
-                whole[array.ids] = array.values
+                rows: Any = array.values
+                whole[array.ids] = rows
                 if name == "gmf":
                     held[array.ids] += 1
             else:
@@ -67,8 +71,10 @@ def test_a_round_adds_the_mean_of_what_clients_bring(averaged):
 def test_grouping_hardly_matters(pairs, name):
     """Batched products may round differently; nothing else changes."""
     federation = tiny_federation(users=20, silent=2)
-    alone, first = trained(METHODS[name](**SMALL), federation, execution=Execution(1, 1))
-    grouped, second = trained(METHODS[name](**SMALL), federation, execution=Execution(1, pairs))
+    alone, first = trained(METHODS[name](**SMALL), federation, execution=Execution(1, pairs_per_chunk=1))
+    grouped, second = trained(
+        METHODS[name](**SMALL), federation, execution=Execution(1, pairs_per_chunk=pairs)
+    )
     for table in (*TABLES, *layers(3)):
         np.testing.assert_allclose(
             alone.server.shared[table], grouped.server.shared[table], rtol=2e-3, atol=2e-5
@@ -112,10 +118,10 @@ def test_compression_sends_fewer_numbers():
 
 
 CHANGES = [
-    {"factors": 4}, {"tower": "8-6-4"}, {"rounds": 4}, {"rate": 0.02}, {"epochs": 3}, {"batch": 3}, {"negatives": 3},
-    {"clients": 0.8}, {"adam": "dense"}, {"noise": "none"}, {"noise": "published"}, {"clip": 0.5}, {"sigma": 2.0},
-    {"share": 0.5}, {"bits": "true"}, {"bit_epsilon": 0.5}, {"redraw": "round"}, {"threshold": 0.5},
-    {"pool": "received"}, {"unselected": "frequency"},
+    {"factors": 4}, {"tower": "8-6-4"}, {"rounds": 4}, {"rate": 0.02}, {"epochs": 3}, {"batch": 3},
+    {"negatives": 3}, {"clients": 0.8}, {"adam": "dense"}, {"noise": "none"}, {"noise": "published"},
+    {"clip": 0.5}, {"sigma": 2.0}, {"share": 0.5}, {"bits": "true"}, {"bit_epsilon": 0.5},
+    {"redraw": "round"}, {"threshold": 0.5}, {"pool": "received"}, {"unselected": "frequency"},
 ]  # fmt: skip
 
 

@@ -1,5 +1,7 @@
 """Compressed updates mean what they should, cost what is said, and are refused where they would leak."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,7 +12,7 @@ from tacit import codec
 from tacit.config.catalogue import protection, transport
 from tacit.config.experiment import with_protection
 from tacit.errors import TacitError
-from tacit.kernels.packed import unpacked
+from tacit.kernels.packed import unpacked as unpacked_arrays
 from tacit.kernels.rows import materialise
 from tacit.methods.dp_sub import dp_fedmf
 from tacit.methods.fedrec import fedmf, fedrec_plus_plus
@@ -30,6 +32,10 @@ TABLES = arrays_of.arrays(
 )
 
 
+def unpacked(arrays) -> Any:
+    return unpacked_arrays(arrays)
+
+
 def rows_like(table, seed):
     """A client's rows with ids, ragged, from one table per client."""
     generator = np.random.default_rng(seed)
@@ -47,7 +53,7 @@ def dense(rows, clients, width):
     return found
 
 
-def told(spec, update, clients):
+def told(spec, update, clients) -> Any:
     keys = SeededKeys(1).users(np.arange(clients, dtype=np.int32), "compress", 0)
     return protection(spec).on_client(update, None, None, keys)
 
@@ -65,7 +71,8 @@ def test_a_message_is_as_long_as_said_and_means_the_same_after_the_wire(table, s
         assert len(wire) == said[client] >= parts.ids[client] + parts.values[client]
         found = unpacked(codec.decode(wire).arrays)["items"]
         if isinstance(meant, Rows):
-            width = meant.values.shape[1]
+            values: Any = meant.values
+            width = values.shape[1]
             one = Rows(
                 meant.starts[client : client + 1], meant.lengths[client : client + 1], meant.ids, meant.values
             )
@@ -102,7 +109,7 @@ def test_svd_is_the_best_approximation_of_its_rank(table, rank):
 
 
 def test_svd_of_rank_16_takes_the_papers_numbers():
-    """3706 x 32: rank 16 takes 16 (3706 + 32) numbers, and 16 singular values in the paper: 4785.93 M in all."""
+    """3706 x 32: rank 16 takes 16 (3706 + 32) numbers; the paper adds 16 singular values: 4785.93 M."""
     packed = told("svd:16", {"items": np.random.default_rng(0).normal(size=(1, 3706, 32)).astype("f4")}, 1)
     numbers = int(codec.parts(packed, 1).numbers[0])
     assert numbers == 16 * (3706 + 32)
@@ -113,7 +120,7 @@ def test_svd_of_rank_16_takes_the_papers_numbers():
 @given(table=TABLES, rounding=st.sampled_from(["nearest", "random"]))
 def test_bytes_are_off_by_at_most_their_step(table, rounding):
     keys = SeededKeys(2).users(np.arange(len(table), dtype=np.int32), "round", 0)
-    packed = Int8(rounding).on_client({"items": table}, None, None, keys)
+    packed: Any = Int8(rounding).on_client({"items": table}, None, None, keys)
     error = np.abs(unpacked(packed)["items"] - table)
     most = packed["items.scale"][:, :, np.newaxis] * (0.5 if rounding == "nearest" else 1.0)
     assert (error <= most * 1.001 + 1e-30).all()
@@ -124,7 +131,8 @@ def test_random_rounding_is_right_on_average():
     table = np.zeros((20_000, 2), np.float32)
     table[:] = (127.0, 0.3)
     keys = SeededKeys(2).users(np.arange(20_000, dtype=np.int32), "round", 0)
-    steps = Int8("random").on_client({"x": table}, None, None, keys)["x"][:, 1]
+    counted: Any = Int8("random").on_client({"x": table}, None, None, keys)["x"]
+    steps = counted[:, 1]
     assert abs(steps.mean() - 0.3) < 5 * np.sqrt(0.21 / 20_000)
 
 
@@ -133,7 +141,7 @@ def test_random_rounding_is_right_on_average():
 def test_half_precision_is_off_by_a_share_of_two_thousand(table):
     found = unpacked(Half().on_client({"items": table}, None, None, np.zeros(len(table), "u8")))["items"]
     assert (np.abs(found - table) <= np.abs(table) * 2.0**-11 + 2.0**-25).all()
-    large = Half().on_client({"x": np.array([[1e9]], "f4")}, None, None, np.zeros(1, "u8"))["x"]
+    large: Any = Half().on_client({"x": np.array([[1e9]], "f4")}, None, None, np.zeros(1, "u8"))["x"]
     assert large.tolist() == [[65504.0]]
 
 

@@ -1,6 +1,7 @@
-"""Randomised response lies as often as it says, its estimate is right, and what it tells is what was computed."""
+"""Randomised response lies as often as it says, its estimate is right, and it tells what was computed."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -53,7 +54,8 @@ def test_bits_are_independent_of_each_other():
     )
     counts = np.zeros((2, 2))
     np.add.at(counts, (lies[:, 0], lies[:, 1]), 1)
-    assert stats.chi2_contingency(counts, correction=False).pvalue > 1e-6
+    found: Any = stats.chi2_contingency(counts, correction=False)
+    assert found.pvalue > 1e-6
 
 
 def test_true_answers_are_true_and_nothing_lies_beyond_the_catalogue():
@@ -81,7 +83,7 @@ def test_the_estimate_inverts_the_mechanism(true, budget):
 
 
 def test_the_estimate_is_the_maximum_of_the_likelihood():
-    """Against a search over the likelihood of c ones among n answers, Eq. 8 before it is clipped or at a border."""
+    """Against a search over the likelihood of c ones among n answers, inside and at the borders."""
     keep, n = keep_probability(1.5), 200
     grid = np.linspace(0, 1, 20_001)
     shown = grid * keep + (1 - grid) * (1 - keep)
@@ -92,7 +94,7 @@ def test_the_estimate_is_the_maximum_of_the_likelihood():
 
 
 def test_the_estimate_is_unbiased_with_the_variance_of_the_closed_form():
-    """2000 repetitions with 300 people of whom a third met the item: mean and variance within five deviations."""
+    """2000 repetitions with 300 people, a third of whom met the item: within five deviations."""
     keep, people = keep_probability(2.0), 300
     ones = np.random.default_rng(1).binomial(100, keep, 2000) + np.random.default_rng(2).binomial(
         200, 1 - keep, 2000

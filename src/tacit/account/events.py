@@ -159,13 +159,17 @@ class PureLocal:
 class RandomisedResponse:
     """Bits each kept with odds ``exp(epsilon)``, of which neighbours differ in ``flips``.
 
+    ``by_item`` marks answers with one bit per item: an interaction that is there or not turns one of them
+    round, one that becomes another turns two.
+
     Example:
         >>> RandomisedResponse(epsilon=2.0, flips=1682)
-        RandomisedResponse(epsilon=2.0, flips=1682)
+        RandomisedResponse(epsilon=2.0, flips=1682, by_item=False)
     """
 
     epsilon: float
     flips: int
+    by_item: bool = False
     kind: ClassVar[str] = "randomised-response"
 
     def __post_init__(self) -> None:

@@ -7,7 +7,7 @@ unless the randomised answer was drawn once and kept.
 import math
 
 from tacit.account.claim import Adjacency, Unit
-from tacit.account.events import Event, PureLocal, RandomisedResponse, Repeated
+from tacit.account.events import Composed, Event, PureLocal, RandomisedResponse, Repeated, Sampled
 from tacit.account.gaussian import check_epsilon
 from tacit.errors import TacitError
 
@@ -57,8 +57,36 @@ def randomised_bits(epsilon: float, items: int, unit: Unit, adjacency: Adjacency
         [3364.0, 4.0]
     """
     flips = _count("items", items) if unit is Unit.USER else min(items, adjacency.reach)
-    once = RandomisedResponse(epsilon, flips)
+    once = RandomisedResponse(epsilon, flips, by_item=unit is Unit.USER)
     return once if _count("draws", draws) == 1 else Repeated(once, draws)
+
+
+def of_one_interaction(event: Event, adjacency: Adjacency) -> Event | None:
+    """What the same view tells of one interaction, where answers have a bit for each item; else nothing new.
+
+    All other events stay as they are: what hides a whole history hides one item of it.
+
+    Example:
+        >>> whole = randomised_bits(2.0, 1682, Unit.USER, Adjacency.REPLACE_ONE)
+        >>> of_one_interaction(whole, Adjacency.REPLACE_ONE)
+        RandomisedResponse(epsilon=2.0, flips=2, by_item=True)
+    """
+    match event:
+        case RandomisedResponse(epsilon, flips, True):
+            return RandomisedResponse(epsilon, min(flips, adjacency.reach), by_item=True)
+        case Repeated(inner, times):
+            found = of_one_interaction(inner, adjacency)
+            return None if found is None else Repeated(found, times)
+        case Sampled(inner, sampling):
+            found = of_one_interaction(inner, adjacency)
+            return None if found is None else Sampled(found, sampling)
+        case Composed(events):
+            parts = [of_one_interaction(part, adjacency) for part in events]
+            if all(part is None for part in parts):
+                return None
+            return Composed(tuple(own or whole for own, whole in zip(parts, events, strict=True)))
+        case _:
+            return None
 
 
 def _count(name: str, value: int) -> int:

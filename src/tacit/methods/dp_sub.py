@@ -149,7 +149,17 @@ def dp_fedmf(
     sigma: Positive = 1.0,
     twin: Twin = "none",
 ) -> Method:
-    """Implicit matrix factorisation with noise on every upload (clip + Laplace as published, or Gaussian)."""
+    """Implicit matrix factorisation with noise on every upload (clip + Laplace as published, or Gaussian).
+
+    ``noise=gaussian`` clips a person's whole upload to ``clip`` and adds normal noise of ``sigma * clip``;
+    ``noise=published`` clips row by row and adds Laplace noise of scale ``clip * epochs / epsilon``.
+
+    Example:
+        >>> dp_fedmf(noise="published", epsilon=2.0).exchanges[0].protections.stages
+        (RowLaplace(scale=2.5, clip=5.0),)
+        >>> dp_fedmf(clip=0.5, sigma=3.0).exchanges[0].protections.stages
+        (Clip(size=0.5), GaussianNoise(noise=3.0, where='device'))
+    """
     recipe = Recipe(dim, rounds, rate, epochs, batch, negatives, clients, spread, twin)
     guard = _noise(noise, clip, epsilon, sigma, epochs)
     return _published(recipe.method("dp-fedmf", guard, dense=True), noise)
@@ -191,7 +201,16 @@ def priv_fedmf_sub(
     unselected: Unselected = "last",
     twin: Twin = "none",
 ) -> Method:
-    """DP-FedMF on a sub-model: rows of items that randomised answers say are met often."""
+    """DP-FedMF on a sub-model: rows of items that randomised answers say are met often.
+
+    The paper's ablations: ``estimate=none`` (no maximum likelihood), ``bits=true`` (true reports),
+    ``noise=none`` (nothing on the gradients). ``threshold`` replaces the mean frequency.
+
+    Example:
+        >>> method = priv_fedmf_sub(bit_epsilon=1.0, noise="none", threshold=0.05)
+        >>> method.server.epsilon, method.server.threshold
+        (1.0, 0.05)
+    """
     recipe = Recipe(dim, rounds, rate, epochs, batch, negatives, clients, spread)
     whole = recipe.method("priv-fedmf-sub", _noise(noise, clip, epsilon, sigma, epochs), dense=True)
     local = replace(_local(whole), pool=pool)
@@ -237,7 +256,17 @@ class Asking:
             into="reports",
         )
         again = (replace(ask, name="report-again"),) if self.redraw == "round" else ()
-        return replace(method, setup=(ask,), exchanges=(*method.exchanges, *again))
+        notes = (*method.notes, *self._told(around.catalogue, method.rounds))
+        return replace(method, setup=(ask,), exchanges=(*method.exchanges, *again), notes=notes)
+
+    def _told(self, items: int, rounds: int) -> tuple[str, ...]:
+        """What the bits alone cost, in the units that the paper mixes."""
+        if self.epsilon is None:
+            return ()
+        draws = rounds + 1 if self.redraw == "round" else 1
+        each = f"{self.epsilon * draws:g} per item, {2 * self.epsilon * draws:g} per swap of two items"
+        drawn = f"drawn anew in each round, {draws} times" if draws > 1 else "drawn once and kept"
+        return (f"randomised bits alone, {drawn}: ε = {each}, {items * self.epsilon * draws:g} per person",)
 
 
 def parameters(by_exchange: Mapping[str, tuple[Traffic, int]]) -> dict[str, float]:

@@ -177,7 +177,14 @@ def fedncf(
     averaged: Averaged = "holders",
     twin: NeuralTwin = "none",
 ) -> Method:
-    """Neural collaborative filtering in a federation; nothing is hidden."""
+    """Neural collaborative filtering in a federation; nothing is hidden.
+
+    ``tower`` holds twice the vector's length, then the layers' widths.
+
+    Example:
+        >>> fedncf(tower="16-8-4", factors=4).model.widths
+        (16, 8, 4)
+    """
     recipe = Recipe(factors, tower, rounds, rate, epochs, batch, negatives, clients, adam)
     method = recipe.method("fedncf", none(), averaged)
     return central(method, method.exchanges[0]) if twin == "central" else method
@@ -199,7 +206,12 @@ def dp_fedncf(
     clip: Positive = 1.0,
     sigma: Positive = 1.0,
 ) -> Method:
-    """FedNCF with every upload clipped and normal noise on it."""
+    """FedNCF with every upload clipped and normal noise on it.
+
+    Example:
+        >>> dp_fedncf(clip=0.5).exchanges[0].protections.stages
+        (Clip(size=0.5), GaussianNoise(noise=1.0, where='device'))
+    """
     recipe = Recipe(factors, tower, rounds, rate, epochs, batch, negatives, clients, adam)
     return _mode(recipe.method("dp-fedncf", _guard(noise, clip, sigma), "mean"), noise)
 
@@ -224,7 +236,16 @@ def dp_fedncf_dgc(
     momentum: NonNegative = 0.9,
     local_clip: NonNegative = 1.0,
 ) -> Method:
-    """DP-FedNCF with deep gradient compression of the network."""
+    """DP-FedNCF with deep gradient compression of the network.
+
+    ``share`` of the network's entries travel after ``warm_up`` rounds; what is left out waits on the device
+    with its ``momentum``, after the change was clipped to ``local_clip``.
+
+    Example:
+        >>> work = dp_fedncf_dgc(share=0.01).exchanges[0].local
+        >>> [round(work.share.at(t), 3) for t in (0, 2, 4)]
+        [1.0, 0.1, 0.01]
+    """
     recipe = Recipe(factors, tower, rounds, rate, epochs, batch, negatives, clients, adam)
     names = layers(len(recipe.widths) - 1)
     schedule = Warming(share, warm_up)
@@ -266,7 +287,13 @@ def priv_fedncf_sub_compress(
     pool: Literal["catalogue", "received"] = "catalogue",
     unselected: Unselected = "last",
 ) -> Method:
-    """FedNCF on a sub-model, deep layers compressed, noise on every upload (share=1: without compression)."""
+    """FedNCF on a sub-model, deep layers compressed, noise on every upload (share=1: without compression).
+
+    Example:
+        >>> method = priv_fedncf_sub_compress(share=1.0, noise="none")
+        >>> method.exchanges[0].protections.stages
+        ()
+    """
     recipe = Recipe(factors, tower, rounds, rate, epochs, batch, negatives, clients, adam)
     deep = recipe.deep()
     mask = SharedMask(Warming(share), recipe.shapes(deep)) if share < 1 and deep else None

@@ -52,7 +52,11 @@ class RandomisedResponse(Protection):
         return replace(cohort, extras={**cohort.extras, "bits": bits})
 
     def event(self, claim: Claim, state: Any, facts: RoundFacts) -> Claim:
-        """So many randomised bits, seen by the server; whoever gets the model sees what it makes of them."""
+        """So many randomised bits, seen by the server; whoever gets the model sees what it makes of them.
+
+        Neighbours hold different histories: that a person answered at all is seen.
+        """
         del state, facts
-        answer = randomised_bits(self.epsilon, self.items, Unit.USER, Adjacency.ADD_REMOVE)
+        claim = replace(claim, adjacency=Adjacency.REPLACE_ONE)
+        answer = randomised_bits(self.epsilon, self.items, Unit.USER, claim.adjacency)
         return claim.with_event(Observer.SERVER, answer).with_event(Observer.RELEASE, answer)

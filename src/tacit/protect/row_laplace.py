@@ -1,12 +1,12 @@
 """DP-SUB's noise on gradients: each row clipped on its own, Laplace numbers on every entry."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 import numpy as np
 
-from tacit.account.claim import Bound, Claim, Observer
+from tacit.account.claim import Adjacency, Bound, Claim, Observer
 from tacit.account.events import Laplace, NonPrivate
 from tacit.errors import TacitError
 from tacit.kernels.laplace import add_laplace
@@ -21,11 +21,13 @@ class RowLaplace(Protection):
     """Each row of an update at most ``clip`` long (0: as long as it is), then Laplace(``scale``) per entry.
 
     This is Eq. 10 of the DP-SUB paper, which takes a sensitivity of one for it. A person moves every row of
-    what is sent, and a row of ``d`` entries and length ``clip`` moves by up to ``clip * sqrt(d)`` in the norm
-    that Laplace noise needs; so a person's epsilon is ``rows * sqrt(d) * clip / scale`` per upload.
+    what is sent, and a row of ``d`` entries and length ``clip`` is up to ``clip * sqrt(d)`` long in the norm
+    that Laplace noise needs; two histories differ by twice that in each row, so a person's epsilon is
+    ``2 * rows * sqrt(d) * clip / scale`` per upload.
 
     Formal guarantees:
-        That epsilon, for a person's whole history, per upload, against everybody. Without a clip: none.
+        That epsilon, for one history in place of another, per upload, against everybody. That
+        something was sent is seen. Without a clip, or where nothing says how many rows there are: none.
 
     ==============================  ================================================================
     edge case                       what happens
@@ -75,13 +77,16 @@ class RowLaplace(Protection):
     def event(self, claim: Claim, state: Any, facts: RoundFacts) -> Claim:
         """Laplace noise on everything a person sends, for the server and for everybody after it."""
         del state
-        if self.clip == 0:
-            reason = NonPrivate("noise on gradients that nothing bounds")
+        shapes = [shape for name, shape in facts.received.items() if name != "selected" and shape]
+        if self.clip == 0 or not shapes:
+            missing = "bounds" if self.clip == 0 else "counts"
+            reason = NonPrivate(f"noise on gradients that nothing {missing}")
             return claim.with_event(Observer.SERVER, reason).with_event(Observer.RELEASE, reason)
-        shapes = [shape for name, shape in facts.received.items() if name != "selected"]
         length = self.clip * sum(math.prod(shape[:-1]) * math.sqrt(shape[-1]) for shape in shapes)
         event = Laplace(self.scale, length, sum(math.prod(shape) for shape in shapes))
-        return claim.with_event(Observer.SERVER, event).with_event(Observer.RELEASE, event)
+        claim = replace(claim, adjacency=Adjacency.REPLACE_ONE)
+        own = ("each device adds its own noise", "that a report was sent is not hidden")
+        return claim.with_event(Observer.SERVER, event, own).with_event(Observer.RELEASE, event, own[:1])
 
 
 @checked

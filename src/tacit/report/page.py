@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tacit.report.tables import epsilon_text, sized
+from tacit.report.tables import epsilon_text, sized, units_text
 from tacit.runtime.checkpoint import written_whole
 
 _STYLE = """
@@ -113,7 +113,7 @@ def _traffic(result: Mapping[str, Any]) -> str:
     units = traffic.pop("published_units_per_round", {})
     rows = [(name.replace("_", " "), sized(value)) for name, value in traffic.items()]
     rows += [
-        (f"as the paper counts, {name.replace('_', ' ')}", f"{value:.1f} vectors")
+        (f"as the paper counts, {name.replace('_', ' ')}", units_text(name, value))
         for name, value in units.items()
     ]
     return _rows(("what", "how much"), rows)

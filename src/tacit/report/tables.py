@@ -35,6 +35,16 @@ def epsilon_text(line: Mapping[str, Any]) -> str:
     return UNBOUNDED if line["epsilon"] is None else f"ε = {line['epsilon']:.4g} at δ = {line['delta']:g}"
 
 
+def units_text(name: str, value: float) -> str:
+    """A number of the paper's own units: parameters, or latent vectors.
+
+    Example:
+        >>> units_text("parameters_per_client", 53824.0), units_text("client_to_server", 2.5)
+        ('53,824.0', '2.5 vectors')
+    """
+    return f"{value:,.1f}" + ("" if name.startswith("parameters") else " vectors")
+
+
 def _table(title: str, *columns: str, right: Sequence[int] = ()) -> Table:
     table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", title_style="bold", pad_edge=False)
     for place, name in enumerate(columns):
@@ -81,12 +91,20 @@ def _print_traffic(out: Console, result: Mapping[str, Any]) -> None:
     traffic = result["traffic"]
     table = _table("what crossed the wires (encoded lengths)", "per client and round", "bytes", right=(1,))
     table.add_row("sent", sized(traffic["up_bytes_per_client_round"]))
+    for part, key in (("ids of rows or entries", "id_bytes_up"), ("values", "value_bytes_up")):
+        if traffic.get(f"{key}_per_client_round"):
+            table.add_row(f"  of which {part}", sized(traffic[f"{key}_per_client_round"]))
     if traffic["letter_bytes_per_client_round"]:
         table.add_row("  of which to other clients", sized(traffic["letter_bytes_per_client_round"]))
     table.add_row("received", sized(traffic["down_bytes_per_client_round"]))
+    if traffic.get("setup_bytes_per_client"):
+        table.add_row("before the first round, once", sized(traffic["setup_bytes_per_client"]))
     table.add_row("all clients, whole run", sized(traffic["total_bytes"]))
+    for way, key in (("sent", "numbers_up"), ("received", "numbers_down")):
+        if traffic.get(key):
+            table.add_row(f"numbers {way} by all, whole run", f"{traffic[key] / 1e6:,.2f} M")
     for name, value in traffic.get("published_units_per_round", {}).items():
-        table.add_row(f"as the paper counts: {name.replace('_', ' ')}", f"{value:.1f} vectors")
+        table.add_row(f"as the paper counts: {name.replace('_', ' ')}", units_text(name, value))
     out.print(table)
 
 
@@ -127,7 +145,7 @@ def _compared_row(row: Mapping[str, Any], names: Sequence[str]) -> list[str]:
         found = row["metrics"].get(name)
         spread = f" ± {found['sd']:.4f}" if found and found["sd"] is not None else ""
         cells.append(f"{found['mean']:.4f}{spread}" if found else "")
-    guarantees = {line["observer"]: line for line in row["privacy"]}
+    guarantees = {line["observer"]: line for line in row["privacy"] if line["unit"] == "user"}
     sides = [_short(guarantees.get(observer)) for observer in ("server", "release")]
     p = "" if row["p"] is None else f"{row['p']:.2g}"
     sent = sized(row["traffic"]["up_bytes_per_client_round"])
