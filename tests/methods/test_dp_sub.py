@@ -151,7 +151,8 @@ def test_answers_are_kept_or_fresh_and_counted_so():
         [r for r in records if "report" in r.facts.exchange] for records in (kept_records, fresh_records)
     ]
     assert [len(found) for found in reports] == [1, 5]
-    assert all(r.claim.event(Observer.SERVER) == RandomisedResponse(2.0, 15, by_item=True) for r in reports[1])
+    told = RandomisedResponse(2.0, 15, by_item=True)
+    assert all(r.claim.event(Observer.SERVER) == told for r in reports[1])
     assert all(r.traffic.up == 20 * reports[0][0].traffic.up // 20 > 0 for r in reports[1])
     assert not np.array_equal(kept.server.shared["frequency"], fresh.server.shared["frequency"])
 
