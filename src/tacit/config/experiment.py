@@ -112,7 +112,9 @@ def resolved(experiment: Experiment, data_dir: Path | None = None) -> tuple[Expe
     return complete, Plan(
         name=experiment.method,
         method=method,
-        dataset=dataset,
+        dataset=dataset.keeping(
+            parts.train
+        ),  # nothing held out is reachable from here on, and memory is freed
         split=parts,
         seed=experiment.seed,
         metrics=experiment.metrics,

@@ -3,11 +3,12 @@
 Draws are keyed by round and user, so they can be drawn again exactly, without having been stored.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import sparse
 
+from tacit.data.interactions import Interactions
 from tacit.evaluate.held_out import SplitLike
 from tacit.evaluate.null_model import NullAudit, not_applicable, null_audit
 from tacit.round import Exchange
@@ -29,7 +30,26 @@ def audited(world: World, split: SplitLike) -> NullAudit:
             drawn = drawn + _counts(world, exchange, part)
     if not drawn.nnz:
         return not_applicable(f"{world.method.name} draws no negatives and no fillers in this configuration")
-    return null_audit(drawn, split, keys=world.keys)
+    return null_audit(drawn, _only(split, chosen, len(world.federation)), keys=world.keys)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Some people's rows of a split."""
+
+    train: Interactions
+    test: Interactions
+    support: Interactions | None
+
+
+def _only(split: SplitLike, people: Index, users: int) -> _Part:
+    """The rows of the people whose draws were replayed: a sample is audited without a copy of everybody's."""
+    wanted = np.zeros(users, dtype=np.bool_)
+    wanted[people] = True
+    train, test = (part.take(wanted[part.users]) for part in (split.train, split.test))
+    return _Part(
+        train, test, None if split.support is None else split.support.take(wanted[split.support.users])
+    )
 
 
 def _counts(world: World, exchange: Exchange, users: Index) -> sparse.csr_array:
