@@ -11,6 +11,7 @@ from tacit.data.interactions import Dataset
 from tacit.errors import TacitError, nearest
 from tacit.evaluate.protocol import parse_metric
 from tacit.round import Exchange, Method
+from tacit.runtime.folder import own_data
 from tacit.runtime.run import Fitting, Plan
 from tacit.settings import known_setting
 from tacit.transport.transport import Transport
@@ -65,7 +66,7 @@ class Experiment:
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise TacitError(f"{path} is not TOML: {error}", "give an experiment file in TOML") from error
         values.pop("layout", None)
-        return cls.from_mapping(values)
+        return cls.from_mapping(own_data(values, path.parent))
 
     def to_mapping(self) -> dict[str, Any]:
         """The TOML table; running it again gives the same numbers."""
@@ -91,18 +92,19 @@ def _refuse_wrong_kind(key: str, value: Any) -> None:
         raise TacitError(f"experiment key {key} = {value!r} is of the wrong kind", "see `tacit run --help`")
 
 
-def resolved(experiment: Experiment, data_dir: Path | None = None) -> tuple[Experiment, Plan]:
-    """Fill in every default, load and split the data, build the method: nothing is written yet."""
+def resolved(
+    experiment: Experiment, data_dir: Path | None = None, dataset: Dataset | None = None
+) -> tuple[Experiment, Plan]:
+    """Fill in every default, load and split the data, build the method: nothing is written yet.
+
+    ``dataset`` takes the place of what ``experiment.data`` names, for data that are in memory already.
+    """
     from tacit.data import load  # readers load on first use
     from tacit.split import split
 
-    for metric in experiment.metrics:
-        parse_metric(metric)
-    if experiment.rounds < 0 or experiment.evaluate_every < 0:
-        raise TacitError("a negative number of rounds", "give --rounds 1 or more")
-    settings = _settings(experiment)
+    settings = checked_settings(experiment)
     method = _method(experiment, settings)
-    dataset = load(experiment.data, data_dir)
+    dataset = load(experiment.data, data_dir) if dataset is None else dataset
     ratings = dataset.scale is not None and method.predicts_ratings
     chosen = experiment.split or ("ratings-5fold:1" if ratings else _usual(dataset))
     parts = split(dataset, chosen, seed=experiment.seed)
@@ -130,16 +132,21 @@ def method_of(experiment: Experiment) -> Method | Fitting:
         >>> method_of(Experiment("fedrec", rounds=3)).rounds
         3
     """
-    return _method(experiment, _settings(experiment))
+    return _method(experiment, checked_settings(experiment))
 
 
-def _settings(experiment: Experiment) -> dict[str, Any]:
+def checked_settings(experiment: Experiment) -> dict[str, Any]:
+    """A method's settings, complete; whatever does not exist or fit is one clear line."""
     name = experiment.method
     if name not in catalogue.methods() and name not in catalogue.baselines():
         raise TacitError(
             f"no method is called {name!r}", nearest(name, [*catalogue.methods(), *catalogue.baselines()])
         )
     settings = catalogue.resolved_settings(name, experiment.settings, experiment.data)
+    for metric in experiment.metrics:
+        parse_metric(metric)
+    if experiment.rounds < 0 or experiment.evaluate_every < 0:
+        raise TacitError("a negative number of rounds", "give --rounds 1 or more")
     if experiment.rounds and name in catalogue.methods():
         settings["rounds"] = known_setting(catalogue.methods()[name], "rounds", name).checked(
             experiment.rounds

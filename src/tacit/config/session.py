@@ -8,13 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from tacit.config.experiment import Experiment, resolved
+from tacit.data.frames import written_table
+from tacit.data.interactions import Dataset
 from tacit.errors import TacitError
-from tacit.runtime.folder import RunFolder
+from tacit.runtime.checkpoint import told
+from tacit.runtime.folder import OWN_DATA, RunFolder
 from tacit.runtime.listener import Listener
 from tacit.runtime.run import Interrupted, Plan, execute
 from tacit.runtime.simulate import Execution
 
 ROOM_NEEDED = 64 << 20
+TABLE = "table.csv"
 
 
 @dataclass(frozen=True)
@@ -26,9 +30,18 @@ class Session:
     folder: RunFolder
 
     def finished(self, listener: Listener, loaded: float) -> dict[str, Any] | None:
+        """Run to the end, write the result and its report; ``None`` if asked to stop (all is saved)."""
+        result = self.trained(listener, loaded)
+        if result is not None:
+            from tacit.report.page import write_report  # plotting loads on first use
+
+            write_report(self.folder.path)
+        return result
+
+    def trained(self, listener: Listener, loaded: float) -> dict[str, Any] | None:
         """Run to the end and write the result; ``None`` if the listener asked to stop (all is saved)."""
         try:
-            told = execute(self.plan, self.folder, listener, {"load": round(loaded, 4)})
+            found = execute(self.plan, self.folder, listener, {"load": round(loaded, 4)})
         except Interrupted:
             return None
         result = {
@@ -36,25 +49,33 @@ class Session:
             "data": self.experiment.data,
             "split": self.experiment.split,
             "seed": self.experiment.seed,
-            "rounds": told["rounds"],
+            "rounds": found["rounds"],
             "settings": dict(self.experiment.settings),
-            **told,
+            **found,
             "run": str(self.folder.path),
         }
         self.folder.write_result(result)
-        from tacit.report.page import write_report  # plotting loads on first use
-
-        write_report(self.folder.path)
         return result
 
 
-def started(experiment: Experiment, out: Path | None, data_dir: Path | None, threads: int) -> Session:
-    """A new run. Everything is checked before anything is written."""
+def started(
+    experiment: Experiment,
+    out: Path | None,
+    data_dir: Path | None,
+    threads: int,
+    dataset: Dataset | None = None,
+) -> Session:
+    """A new run. Everything is checked before anything is written.
+
+    A ``dataset`` in memory is kept in the run folder as a table, so that the run can be opened again.
+    """
     if out is not None and out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise TacitError(f"{out} exists already", "choose another --out, or continue it with --resume")
-    complete, plan = resolved(experiment, data_dir)
+    complete, plan = resolved(experiment, data_dir, dataset)
     path = out or _unused(Path("runs") / _name(complete))
     _refuse_full_disk(path)
+    if dataset is not None:
+        complete = replace(complete, data=_kept(dataset, path))
     folder = RunFolder.created(path, complete.to_mapping())
     return Session(complete, replace(plan, execution=Execution(threads)), folder)
 
@@ -64,6 +85,15 @@ def continued(path: Path, data_dir: Path | None, threads: int) -> Session:
     folder = RunFolder.opened(path)
     complete, plan = resolved(Experiment.from_mapping(folder.config()), data_dir)
     return Session(complete, replace(plan, execution=Execution(threads)), folder)
+
+
+def _kept(dataset: Dataset, path: Path) -> str:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        options = written_table(dataset, path / TABLE)
+    except OSError as error:
+        raise told(error, path) from error
+    return f"{OWN_DATA}{TABLE}" + (f":{options}" if options else "")
 
 
 def _name(experiment: Experiment) -> str:

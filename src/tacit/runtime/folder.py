@@ -12,6 +12,21 @@ from tacit.runtime.checkpoint import Checkpoint, load, save, save_arrays, told, 
 from tacit.types import Array
 
 LAYOUT = 1
+OWN_DATA = "run:"
+"""What ``data`` in a configuration begins with where the table lies in the run folder itself."""
+
+
+def own_data(config: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """A configuration whose ``data`` can be loaded from anywhere: a table in the run folder gets its path.
+
+    Example:
+        >>> own_data({"data": "run:table.csv:scale=1-5"}, Path("runs/mine"))
+        {'data': 'runs/mine/table.csv:scale=1-5'}
+    """
+    data = config.get("data")
+    if not isinstance(data, str) or not data.startswith(OWN_DATA):
+        return dict(config)
+    return {**config, "data": str(folder / data.removeprefix(OWN_DATA))}
 
 
 @dataclass(frozen=True)
@@ -30,7 +45,7 @@ class RunFolder:
         """A new folder holding only its configuration."""
         import tomli_w  # loads on first use
 
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        if (path / "config.toml").exists() or (path.exists() and not path.is_dir()):
             raise TacitError(f"{path} exists already", "choose another --out, or continue it with --resume")
         text = tomli_w.dumps({"layout": LAYOUT, **config})
         written_whole(path / "config.toml", lambda draft: draft.write_text(text, encoding="utf-8"))
@@ -63,7 +78,7 @@ class RunFolder:
                 "use the version that wrote it, or run it again",
             )
         del config["layout"]
-        return config
+        return own_data(config, self.path)
 
     def append(self, name: str, lines: list[dict[str, Any]]) -> None:
         """Add JSON lines to a file of the folder."""

@@ -21,6 +21,8 @@ MOST_ROUNDS = 20
 
 def audited(world: World, split: SplitLike) -> NullAudit:
     """The audit over a sample of people and rounds; every exchange of the method is replayed."""
+    if not len(split.test):
+        return not_applicable("nothing is held out")
     everybody = world.federation.people
     chosen = np.sort(world.keys.generator("audit/people").permutation(everybody)[:MOST_USERS])
     drawn = sparse.csr_array((len(world.federation), world.federation.catalogue), dtype=np.int32)

@@ -119,7 +119,9 @@ def execute(
 
 
 def asked_metrics(plan: Plan) -> tuple[str, ...]:
-    """The metrics asked for, or those that fit the method and the data."""
+    """The metrics asked for, or those that fit the method and the data; none where nothing is held out."""
+    if not len(plan.split.test):
+        return ()
     if plan.metrics:
         return plan.metrics
     errors = ("rmse", "mae") if plan.method.predicts_ratings and plan.dataset.scale else ()
@@ -154,13 +156,18 @@ def _save_per_user(folder: RunFolder, final: Evaluation) -> None:
         save_arrays(folder.path / "per_user.safetensors", arrays)
 
 
-def _fitted(plan: Plan, method: Fitting, listener: Listener) -> tuple[Scorer, dict[str, Any]]:
-    listener.stage("training", 1)
-    began = time.perf_counter()
+def fitted_baseline(plan: Plan, method: Fitting) -> Scorer:
+    """A baseline fitted on the training part; equal plans give equal models."""
     known = Known(
         plan.split.train, plan.dataset.users, plan.dataset.items, SeededKeys(plan.seed), plan.split.support
     )
-    scorer = method.baseline.fit(known, **method.settings)
+    return method.baseline.fit(known, **method.settings)
+
+
+def _fitted(plan: Plan, method: Fitting, listener: Listener) -> tuple[Scorer, dict[str, Any]]:
+    listener.stage("training", 1)
+    began = time.perf_counter()
+    scorer = fitted_baseline(plan, method)
     spent = time.perf_counter() - began
     listener.step(1, {})
     why = "all data lie in one place; no noise is added"
@@ -257,7 +264,8 @@ def _train(
     listener.stage("training", rounds)
     listener.step(world.server.round, {})
     spent, save_at = 0.0, time.perf_counter() + CHECKPOINT_SECONDS
-    curve = [name for name in ("rmse", "mae") if world.method.predicts_ratings]
+    judged = world.method.predicts_ratings and len(plan.split.test) > 0
+    curve = ("rmse", "mae") if judged else ()
     while world.server.round < rounds:
         began = time.perf_counter()
         ledgers.add(one_round(world))
@@ -266,7 +274,7 @@ def _train(
         facts: dict[str, float] = {}
         if curve and (done % every == 0 or done == rounds):
             scorer = world.method.model.scorer(world.server.shared, personalised(world, plan))
-            facts = {name: _plain(v) for name, v in evaluate_plan(plan, scorer, tuple(curve)).metrics.items()}
+            facts = {name: _plain(v) for name, v in evaluate_plan(plan, scorer, curve).metrics.items()}
             folder.append("metrics.jsonl", [{"round": done, "metrics": facts}])
         listener.step(done, facts)
         stop = listener.stopping() and done < rounds

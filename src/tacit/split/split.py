@@ -16,7 +16,7 @@ from tacit.split.leave_one_out import any_of_each, last_of_each
 from tacit.split.per_user import share_of_each
 from tacit.split.rating_folds import fold_of_each, random_share
 
-Task: TypeAlias = Literal["ratings", "ranking"]
+Task: TypeAlias = Literal["ratings", "ranking", "none"]
 Mask: TypeAlias = NDArray[np.bool_]
 
 _FOLDS = 5
@@ -97,6 +97,11 @@ class _Protocol:
     needs_times: bool = False
 
 
+def _nothing(whole: _Whole) -> _Cut:
+    told = "everything trains and nothing is held out: this run measures no accuracy"
+    return _Cut(np.zeros(len(whole.log), dtype=np.bool_), notes=(told,))
+
+
 def _fold(whole: _Whole, number: int) -> _Cut:
     return _Cut(fold_of_each(whole.log, _FOLDS, whole.draw) == number - 1)
 
@@ -148,9 +153,10 @@ _PROTOCOLS: Mapping[str, _Protocol] = {
     ),
     "by-user": _Protocol("ranking", lambda whole, _: _people(whole, _STRANGERS), _people),
     "per-user-8020": _Protocol("ranking", lambda whole, _: _each(whole, _PER_USER), _each),
+    "all": _Protocol("none", lambda whole, _: _nothing(whole), _each),
 }
 
-NAMES = tuple(_PROTOCOLS)
+NAMES = tuple(name for name, protocol in _PROTOCOLS.items() if protocol.kind != "none")  # they hold out
 
 
 def _named(name: str) -> tuple[_Protocol, str, int]:
@@ -177,6 +183,7 @@ def split(dataset: Dataset, name: str, *, seed: int) -> Split:
       the training period does not know are left out and counted.
     - ``by-user``: 80 % of the users train; the others' interactions are halved into support and test.
     - ``per-user-8020``: a random fifth of each user's interactions, to the nearest whole.
+    - ``all``: everything trains and nothing is held out, for a model that will be used.
 
     Users with one interaction only train, in every per-user protocol. The result depends on the set of
     interactions, not on their order.
@@ -240,7 +247,7 @@ def _assembled(name: str, kind: Task, whole: _Whole, cut: _Cut, items: int) -> S
         notes=cut.notes,
     )
     for part, log in (("training", made.train), ("test", made.test)):
-        if not len(log):
+        if not len(log) and not (kind == "none" and part == "test"):
             raise TacitError(
                 f"{name} leaves the {part} part of {len(whole.log)} interactions empty",
                 "use another split or more data",

@@ -38,8 +38,8 @@ _MOST_LEVELS = 1001
 
 
 @dataclass(frozen=True)
-class _Raw:
-    """Columns as read, and how to call a row of them in an error."""
+class Raw:
+    """Columns as read (``user``, ``item``, maybe more), and how to name a row of them in an error."""
 
     columns: Mapping[str, NDArray[np.generic]]
     file: str
@@ -47,9 +47,10 @@ class _Raw:
     first: int
 
     def at(self, row: int) -> str:
+        """Where a row stands, in words."""
         return f"{self.file}, {self.unit} {self.first + row}"
 
-    def of(self, person: str) -> "_Raw":
+    def of(self, person: str) -> "Raw":
         """The same rows as one person's, unless a column says whose they are."""
         if "user" in self.columns:
             return self
@@ -73,11 +74,19 @@ def read_table(path: Path, settings: Mapping[str, str], progress: Progress | Non
         (['ann', 'bob'], [4.0, 5.0, 1.0], Scale(low=1.0, high=5.0, step=1.0))
     """
     is_parquet = path.suffix.lower() in {".parquet", ".pq"}
-    person = settings["person"]
-    needed = ("user", "item") if person == "none" else ("item",)
-    raw = (
-        _parquet(path, needed) if is_parquet else _delimited(path, settings["columns"], needed, progress)
-    ).of(person)
+    needed = needed_columns(settings)
+    raw = _parquet(path, needed) if is_parquet else _delimited(path, settings["columns"], needed, progress)
+    return assembled(raw, path.stem, settings)
+
+
+def needed_columns(settings: Mapping[str, str]) -> Sequence[str]:
+    """Which columns must be there: who and what, or what alone in one person's own history."""
+    return ("user", "item") if settings["person"] == "none" else ("item",)
+
+
+def assembled(raw: Raw, name: str, settings: Mapping[str, str]) -> Dataset:
+    """A data set from columns, checked; ``settings`` are the values of ``OPTIONS``."""
+    raw = raw.of(settings["person"])
     notes: tuple[str, ...] = ()
     values = _values(raw)
     scale = _scale(raw, values, settings["scale"])
@@ -89,7 +98,7 @@ def read_table(path: Path, settings: Mapping[str, str], progress: Progress | Non
     if scale is None and "rating" in raw.columns:
         notes += ("values are taken as strengths or counts, not as ratings on a scale",)
     return Dataset(
-        name=path.stem,
+        name=name,
         interactions=kept,
         user_ids=Ids(people.ids, "user"),
         item_ids=Ids(things.ids, "item"),
@@ -98,7 +107,7 @@ def read_table(path: Path, settings: Mapping[str, str], progress: Progress | Non
     )
 
 
-def _delimited(path: Path, names: str, needed: Sequence[str], progress: Progress | None) -> _Raw:
+def _delimited(path: Path, names: str, needed: Sequence[str], progress: Progress | None) -> Raw:
     try:
         raw = path.read_bytes()
     except OSError as error:
@@ -118,20 +127,26 @@ def _delimited(path: Path, names: str, needed: Sequence[str], progress: Progress
         start = 2
     else:
         header, body, start = names.split("/"), line + newline + body, 1
-    wanted = _placed(path.name, header, needed)
+    wanted = placed(path.name, header, needed)
     table = Table(
         path.name, body, delimiter.encode(), len(header), start, quoted=path.suffix.lower() != ".inter"
     )
     fields = [Field(place, name, _KINDS[name]) for name, place in wanted.items()]
     columns = read_columns(table, fields, progress)
-    return _Raw(dict(zip(wanted, columns, strict=True)), path.name, "line", start)
+    return Raw(dict(zip(wanted, columns, strict=True)), path.name, "line", start)
 
 
 def _sniffed(line: str) -> str:
     return max(",\t;| ", key=lambda mark: (line.count(mark), -",\t;| ".index(mark)))
 
 
-def _placed(file: str, header: Sequence[str], needed: Sequence[str]) -> dict[str, int]:
+def placed(
+    file: str,
+    header: Sequence[str],
+    needed: Sequence[str],
+    top: str = "line 1",
+    remedy: str = "add a header line, or name the columns with :columns=user/item/rating/timestamp",
+) -> dict[str, int]:
     """Where each column we know stands; typed names such as ``user_id:token`` count without the type."""
     plain = [name.lower().partition(":")[0].strip() for name in header]
     wanted: dict[str, int] = {}
@@ -140,7 +155,7 @@ def _placed(file: str, header: Sequence[str], needed: Sequence[str]) -> dict[str
         if len(found) > 1:
             both = " and ".join(repr(header[place]) for place in found[:2])
             raise TacitError(
-                f"{file}, line 1: both {both} could be the {role}", "rename or remove one of them"
+                f"{file}, {top}: both {both} could be the {role}", "rename or remove one of them"
             )
         if found:
             wanted[role] = found[0]
@@ -148,20 +163,20 @@ def _placed(file: str, header: Sequence[str], needed: Sequence[str]) -> dict[str
         if role not in wanted:
             shown = ", ".join(header[:8])
             raise TacitError(
-                f"{file}, line 1: expected a column named {role} ({role}Id, {role}_id), found {shown}",
-                "add a header line, or name the columns with :columns=user/item/rating/timestamp",
+                f"{file}, {top}: expected a column named {role} ({role}Id, {role}_id), found {shown}",
+                remedy,
             )
     return wanted
 
 
-def _parquet(path: Path, needed: Sequence[str]) -> _Raw:
+def _parquet(path: Path, needed: Sequence[str]) -> Raw:
     try:
         parquet = importlib.import_module("pyarrow.parquet")
     except ImportError as error:
         raise TacitError("reading Parquet needs pyarrow", "run: pip install 'tacit[tables]'") from error
     try:
         opened = parquet.ParquetFile(path)
-        wanted = _placed(path.name, opened.schema_arrow.names, needed)
+        wanted = placed(path.name, opened.schema_arrow.names, needed)
         names = {role: opened.schema_arrow.names[place] for role, place in wanted.items()}
         table = opened.read(columns=list(names.values()))
     except (OSError, ValueError) as error:
@@ -175,11 +190,12 @@ def _parquet(path: Path, needed: Sequence[str]) -> _Raw:
             raise TacitError(
                 f"{path.name}, row {missing[0] + 1}: no value for {role}", "fill or remove that row"
             )
-        columns[role] = _parquet_column(path.name, role, table[name].to_numpy())
-    return _Raw(columns, path.name, "row", 1)
+        columns[role] = cleaned(path.name, role, table[name].to_numpy())
+    return Raw(columns, path.name, "row", 1)
 
 
-def _parquet_column(file: str, role: str, values: NDArray[np.generic]) -> NDArray[np.generic]:
+def cleaned(file: str, role: str, values: NDArray[np.generic]) -> NDArray[np.generic]:
+    """A column of a typed table as ids or numbers; one clear line where it is neither."""
     kind = values.dtype.kind
     if role == "timestamp" and kind == "M":
         return values.astype("datetime64[s]").astype(np.int64)
@@ -189,12 +205,14 @@ def _parquet_column(file: str, role: str, values: NDArray[np.generic]) -> NDArra
         return values.astype(np.float64)
     if kind in "iu":
         return values.astype(np.int64)
+    if kind == "U":
+        return settled_ids(values)
     if kind == "O" and all(isinstance(value, str) for value in values.tolist()):
         return settled_ids(values.astype(np.str_))
     raise TacitError(f"{file}: the column for {role} holds neither integers nor text", "store ids as either")
 
 
-def _values(raw: _Raw) -> NDArray[np.float64]:
+def _values(raw: Raw) -> NDArray[np.float64]:
     if "rating" not in raw.columns:
         return np.ones(len(raw.columns["user"]))
     values = raw.columns["rating"].astype(np.float64)
@@ -206,7 +224,7 @@ def _values(raw: _Raw) -> NDArray[np.float64]:
     return values
 
 
-def _times(raw: _Raw) -> NDArray[np.int64] | None:
+def _times(raw: Raw) -> NDArray[np.int64] | None:
     if "timestamp" not in raw.columns:
         return None
     times = raw.columns["timestamp"].astype(np.float64)
@@ -216,7 +234,7 @@ def _times(raw: _Raw) -> NDArray[np.int64] | None:
     return np.floor(times).astype(np.int64)
 
 
-def _scale(raw: _Raw, values: NDArray[np.float64], declared: str) -> Scale | None:
+def _scale(raw: Raw, values: NDArray[np.float64], declared: str) -> Scale | None:
     """The declared scale, checked; else the coarsest usual step that all values fit on."""
     if "rating" not in raw.columns or declared == "none":
         return None
@@ -266,7 +284,7 @@ def _inferred(values: NDArray[np.float64]) -> Scale | None:
     return None
 
 
-def _without_duplicates(raw: _Raw, log: Interactions, choice: str) -> tuple[Interactions, int]:
+def _without_duplicates(raw: Raw, log: Interactions, choice: str) -> tuple[Interactions, int]:
     """The log in order, one row per pair, and how many rows that took away."""
     keys = log.users.astype(np.int64) << 32 | log.items
     order = np.argsort(keys, kind="stable")
