@@ -1,8 +1,6 @@
 """One person's own history, with the publisher's raw ids; positions exist only inside a run."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,24 +82,3 @@ class History:
 
 def _older(this: int | None, that: int | None) -> bool:
     return this is not None and that is not None and this < that
-
-
-def imported(file: str | Path) -> Mapping[str, History]:
-    """Everybody's histories in a table (CSV, TSV, Parquet, ``.inter``), by raw user id.
-
-    The same person and item twice: the last one counts.
-    """
-    from tacit.data import load  # readers load on first use
-
-    spec = str(file)
-    data = load(spec if ":duplicates=" in spec else f"{spec}:duplicates=last")
-    log = data.interactions
-    raw_items = [str(raw) for raw in data.item_ids.values.tolist()]
-    starts = np.searchsorted(log.users, np.arange(data.users + 1))
-    found: dict[str, History] = {}
-    for user, raw in enumerate(data.user_ids.values.tolist()):
-        mine = slice(int(starts[user]), int(starts[user + 1]))
-        items = tuple(raw_items[item] for item in log.items[mine].tolist())
-        times = None if log.times is None else log.times[mine].copy()
-        found[str(raw)] = History(items, log.values[mine].copy(), times)
-    return found

@@ -164,6 +164,18 @@ class DeviceStore:
         """The raw ids of those hosted here, in the order they came."""
         return tuple(self._ids())
 
+    def person_meant(self, user: str = "") -> str:
+        """The one named, or the only one here."""
+        people = self.people()
+        if not user and len(people) != 1:
+            raise TacitError(
+                f"{len(people)} people are on this device",
+                "say whose with --user ID" if people else "import a history with --import FILE",
+            )
+        if user:
+            self._person(user)
+        return user or people[0]
+
     def history(self, person: str) -> History:
         """What this person did."""
         at = self._person(person)
