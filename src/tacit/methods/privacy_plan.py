@@ -9,6 +9,7 @@ from tacit.errors import TacitError
 from tacit.federation.sampling import FixedSize, Poisson, Sampling
 from tacit.protect.adaptive_clip import BIT, AdaptiveClip
 from tacit.protect.clip import Clip
+from tacit.protect.distributed import NoiseShares
 from tacit.protect.noise import GaussianNoise
 from tacit.protect.protection import Chain, chain
 from tacit.round import Method, Surroundings
@@ -86,6 +87,11 @@ class Budget:
 
 def planned(method: Method, budget: Budget, around: Surroundings) -> Method:
     """The method with its noise, and with as many rounds as the budget allows."""
+    shares = [
+        stage for e in method.exchanges for stage in e.protections.stages if isinstance(stage, NoiseShares)
+    ]
+    if shares:
+        return _in_shares(method, budget, shares[0].noise, budget.schedule(around, method.rounds).cohort)
     schedule = budget.schedule(around, method.rounds)
     noise = budget.noise
     notes = method.notes
@@ -117,11 +123,27 @@ def planned(method: Method, budget: Budget, around: Surroundings) -> Method:
                 f"stopped at {fit} of {method.rounds} rounds: one more exceeds epsilon {budget.epsilon:g}",
             )
         method = replace(method, rounds=fit)
-    guard = budget.protections(noise, schedule.cohort)
-    guarded = tuple(
-        replace(
-            e, protections=replace(guard, stages=(*guard.stages, *e.protections.stages))
-        )  # what was asked for stays
+    return _guarded(replace(method, notes=notes), budget.protections(noise, schedule.cohort))
+
+
+def _in_shares(method: Method, budget: Budget, noise: float, cohort: int) -> Method:
+    """Devices add the noise themselves, as much of it as they were asked for: the server adds none."""
+    if budget.published or budget.noise:
+        raise TacitError(
+            "noise in shares, and noise at the server beside it",
+            "leave noise out and use mode=corrected: the shares' own NOISE counts",
+        )
+    clipped = chain(
+        *(s for s in budget.protections(noise, cohort).stages if not isinstance(s, GaussianNoise))
+    )
+    note = f"devices add noise of {noise:g} clip norms in shares, the server none; epsilon follows from it"
+    return _guarded(replace(method, notes=(*method.notes, note)), clipped)
+
+
+def _guarded(method: Method, guard: Chain) -> Method:
+    """The method with these protections before what was asked for, which stays."""
+    guarded = (
+        replace(e, protections=replace(guard, stages=(*guard.stages, *e.protections.stages)))
         for e in method.exchanges
     )
-    return replace(method, exchanges=guarded, notes=notes)
+    return replace(method, exchanges=tuple(guarded))
