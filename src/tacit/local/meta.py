@@ -50,7 +50,7 @@ class Reptile(LocalWork):
         """Train every client of the cohort."""
         del private, inbox
         drawn = self.negatives(cohort, keys, received.round)
-        counts = self.model.reading.counts(cohort, self.model.encoding.groups, drawn)
+        counts = self.model.reading.counts(cohort, self.model.cells, drawn)
         profiles = self.model.encoding.profiles(cohort)
         parts = [
             self._trained(received.arrays, part_of(counts, rows), profiles[rows])
@@ -59,14 +59,11 @@ class Reptile(LocalWork):
         return _work(parts)
 
     def _trained(self, shared: Mapping[str, Array], counts: Counts, profiles: Array) -> dict[str, Array]:
-        import torch
-
-        from tacit.models.network import descended, on
+        from tacit.models.network import descended, net_of, on
 
         start, model = on(self.model.device, shared), self.model
-        designs = torch.from_numpy(model.encoding.designs).to(self.model.device)
-        task = _task(counts, profiles, self.model.device)
-        ended = descended(start, model.shape, model.encoding, designs, task, self.descent)
+        task = _task(counts, profiles, model.device)
+        ended = descended(start, net_of(model.shape, model.encoding, model.device), task, self.descent)
         return {name: (ended[name] - start[name]).cpu().numpy() for name in shared}
 
 
@@ -91,8 +88,8 @@ class Maml(LocalWork):
         """The meta-gradients of the cohort."""
         del private, inbox
         support, query = halves(cohort, keys)
-        groups, reading = self.model.encoding.groups, self.model.reading
-        known, asked = reading.counts(support, groups), reading.counts(query, groups)
+        cells, reading = self.model.cells, self.model.reading
+        known, asked = reading.counts(support, cells), reading.counts(query, cells)
         profiles = self.model.encoding.profiles(cohort)
         parts = [
             self._gradient(received.arrays, part_of(known, rows), part_of(asked, rows), profiles[rows])
@@ -107,18 +104,18 @@ class Maml(LocalWork):
     ) -> dict[str, Array]:
         import torch
 
-        from tacit.models.network import descended, on, task_losses
+        from tacit.models.network import descended, net_of, on, task_losses
 
         model = self.model
-        designs = torch.from_numpy(model.encoding.designs).to(self.model.device)
+        net = net_of(model.shape, model.encoding, model.device)
         clients = len(support.weights)
         start = {
             name: tensor.expand(clients, *tensor.shape[1:]).clone().requires_grad_()
             for name, tensor in on(self.model.device, shared).items()
         }
         known, asked = _task(support, profiles, self.model.device), _task(query, profiles, self.model.device)
-        ended = descended(start, model.shape, model.encoding, designs, known, self.descent, graph=True)
-        total = task_losses(ended, model.shape, model.encoding, designs, asked).sum()
+        ended = descended(start, net, known, self.descent, graph=True)
+        total = task_losses(ended, net, asked).sum()
         slopes = torch.autograd.grad(total, list(start.values()), allow_unused=True)
         return {
             name: np.zeros((clients, *shared[name].shape), "f4") if slope is None else -slope.cpu().numpy()

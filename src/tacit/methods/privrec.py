@@ -132,7 +132,6 @@ class Recipe:
             method = replace(
                 method, notes=(*method.notes, "no item features: items are known by their ids alone")
             )
-        encoding = encoding.apart() if shape.ids else encoding
         tuning = Descent(**self.tuning)
         model = FeatureNetwork(shape, self.reading, tuning, self.adapt, encoding, around.device)
         (exchange,) = method.exchanges

@@ -69,15 +69,15 @@ class Encoding:
         """By the fields."""
         return hash((self.people, self.items))
 
-    def apart(self) -> "Encoding":
-        """Every item a group of its own, for networks that also know items by their ids."""
-        everything = np.arange(len(self.groups), dtype=np.int32)
-        return Encoding(self.people, self.items, everything, self.designs[self.groups])
+    def cells(self, *, apart: bool) -> Index:
+        """What each item is to a network: its group, or (``apart``) itself where ids are known too."""
+        return np.arange(len(self.groups), dtype=np.int32) if apart else self.groups
 
     def profiles(self, cohort: Cohort) -> NDArray[np.float32]:
         """Each client's own design, made on its device; what it does not know is left at zero."""
         parts = [
-            _columns(field, cohort.extras.get(f"about/{field.name}"), len(cohort)) for field in self.people
+            _scale(field) * _columns(field, cohort.extras.get(f"about/{field.name}"), len(cohort))
+            for field in self.people
         ]
         empty = np.zeros((len(cohort), 0), dtype=np.float32)
         return np.concatenate([empty, *parts], axis=1, dtype=np.float32)
@@ -163,7 +163,9 @@ def _people_fields(features: Features, chosen: Iterable[str]) -> Iterable[Field]
             yield Field(name, "number", 1)
 
 
-_HUNDREDTH = np.float32(0.01)
+def _scale(field: Field) -> np.float32:
+    """People's numbers are theirs alone, so no mean or spread of them is known: a constant must do."""
+    return np.float32(0.01 if field.kind == "number" else 1)
 
 
 def _columns(field: Field, column: Array | None, count: int) -> NDArray[np.float32]:

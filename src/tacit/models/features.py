@@ -47,23 +47,27 @@ class Profiled:
     def scores(self, users: Index) -> Floats:
         """One row over the catalogue per user; items with equal features score alike."""
         if "scores" in self.private:
-            return self.private["scores"][users][:, self.encoding.groups]
+            return self.private["scores"][users][:, self.cells]
         import torch
 
-        from tacit.models.network import logits, on
+        from tacit.models.network import logits, net_of, on
 
         parts = []
         with torch.no_grad():
-            shared, designs = on("cpu", self.shared), torch.from_numpy(self.encoding.designs)
-            width = len(designs) * max([1, *self.shape.hidden])
+            shared, net = on("cpu", self.shared), net_of(self.shape, self.encoding)
+            width = len(net.designs) * max([1, *self.shape.hidden])
             for rows in together(len(users), width):
                 own = {
                     f"own.{name}": torch.from_numpy(array[users[rows]])
                     for name, array in self.private.items()
                 }
-                parts.append(logits({**shared, **own}, self.shape, self.encoding, designs, None).numpy())
-        found = np.concatenate(parts) if parts else np.zeros((0, len(self.encoding.designs)), "f4")
-        return found[:, self.encoding.groups]
+                parts.append(logits({**shared, **own}, net, None).numpy())
+        return np.concatenate(parts)[:, self.cells] if parts else np.zeros((0, len(self.cells)), "f4")
+
+    @property
+    def cells(self) -> Index:
+        """Where each item's score is."""
+        return self.encoding.cells(apart=bool(self.shape.ids))
 
     def predict(self, users: Index, items: Index) -> Floats:
         """One number per pair (a rating, where the head is linear)."""
@@ -92,6 +96,11 @@ class FeatureNetwork(Model):
     encoding: Encoding = UNSETTLED
     device: str = "cpu"
 
+    @property
+    def cells(self) -> Index:
+        """What each item is to the network: see :meth:`Encoding.cells`."""
+        return self.encoding.cells(apart=bool(self.shape.ids))
+
     def shared(self, catalogue: int, keys: Keys) -> dict[str, Array]:
         """All parameters of the network."""
         from tacit.models.network import started
@@ -109,10 +118,10 @@ class FeatureNetwork(Model):
         """What devices keep after adapting to their owners: the same steps as in training."""
         import torch
 
-        from tacit.models.network import Task, on, own_rows
+        from tacit.models.network import Task, net_of, on, own_rows
 
-        counts, profiles = self.reading.counts(cohort, self.encoding.groups), self.encoding.profiles(cohort)
-        start, designs = on(self.device, shared), torch.from_numpy(self.encoding.designs).to(self.device)
+        counts, profiles = self.reading.counts(cohort, self.cells), self.encoding.profiles(cohort)
+        start, net = on(self.device, shared), net_of(self.shape, self.encoding, self.device)
         parts: list[dict[str, Array]] = []
         for rows in together(len(cohort), self.numbers_each(shared)):
             mine = part_of(counts, rows)
@@ -120,32 +129,31 @@ class FeatureNetwork(Model):
             task = Task(*(torch.from_numpy(array).to(self.device) for array in arrays))
             with torch.no_grad():
                 own = own_rows(start, self.encoding, task.profiles) if self.shape.hidden else None
-            parts.append(self._adapted(start, designs, task, own))
+            parts.append(self._adapted(start, net, task, own))
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
     def numbers_each(self, shared: Mapping[str, Array]) -> int:
         """About how many numbers one client's training keeps at once."""
-        layers = len(self.encoding.designs) * sum((*self.shape.hidden, self.shape.ids))
+        layers = len(self.encoding.designs) * sum(self.shape.hidden)
+        layers += len(self.encoding.groups) * (1 + self.shape.ids)
         return 4 * (layers + sum(array.size for array in shared.values()))
 
-    def _adapted(self, start: Any, designs: Any, task: Any, own: Any) -> dict[str, Array]:
+    def _adapted(self, start: Any, net: Any, task: Any, own: Any) -> dict[str, Array]:
         import torch
 
         from tacit.models.network import descended, logits, own_rows
 
         if self.adapt == "all":
-            tuned = descended(start, self.shape, self.encoding, designs, task, self.tuning)
+            tuned = descended(start, net, task, self.tuning)
             with torch.no_grad():
                 own = own_rows(tuned, self.encoding, task.profiles) if self.shape.hidden else None
-                scores = logits({**start, **tuned}, self.shape, self.encoding, designs, own)
+                scores = logits({**start, **tuned}, net, own)
             return {"scores": scores.expand(len(task.weights), -1).cpu().numpy()}
         begun = {}
         if own is not None:
             begun["own.row"] = torch.zeros_like(own)
         if self.adapt == "user":
-            begun = descended(
-                {**start, **begun}, self.shape, self.encoding, designs, task, self.tuning, only=list(begun)
-            )
+            begun = descended({**start, **begun}, net, task, self.tuning, only=list(begun))
         elif self.shape.ids:
             begun["own.taste"] = torch.zeros(len(task.weights), self.shape.ids)
         found = {name.removeprefix("own."): part.cpu().numpy() for name, part in begun.items()}

@@ -37,8 +37,28 @@ class Shape:
 
 
 @dataclass(frozen=True)
+class Net:
+    """A shape on an encoding, ready to compute: one design per group, and each item's group under ids."""
+
+    shape: Shape
+    encoding: Encoding
+    designs: Tensor
+    cells: Tensor | None
+
+
+def net_of(shape: Shape, encoding: Encoding, device: str = "cpu") -> Net:
+    """The network's public tables on a device."""
+    designs = torch.from_numpy(encoding.designs).to(device)
+    groups = torch.from_numpy(encoding.groups.astype(np.int64)).to(device)
+    return Net(shape, encoding, designs, groups if shape.ids else None)
+
+
+@dataclass(frozen=True)
 class Task:
-    """What some clients learn from: weight and target of each group (or item), and their own designs."""
+    """What some clients learn from: weight and target of each cell, and the clients' own designs.
+
+    A cell is a group of items with equal features, or one item where the network knows ids.
+    """
 
     weights: Tensor
     targets: Tensor
@@ -122,18 +142,17 @@ def own_rows(parameters: Parameters, encoding: Encoding, profiles: Tensor) -> Te
     return (profiles.unsqueeze(1) @ _table(parameters, "people", encoding.people)).squeeze(1)
 
 
-def logits(
-    parameters: Parameters, shape: Shape, encoding: Encoding, designs: Tensor, own: Tensor | None
-) -> Tensor:
-    """Scores of every group (every item, where there are ids) for every client.
+def logits(parameters: Parameters, net: Net, own: Tensor | None) -> Tensor:
+    """Scores of every cell for every client.
 
     ``own`` is the clients' part of the first layer; parameters named ``own.*`` replace or add to the
     clients' parts where a device has adapted them.
     """
     parts: list[Tensor] = [parameters["output.bias"]]
-    if shape.hidden:
-        parts.append(_deep(parameters, shape, encoding, designs, own))
-    if shape.ids:
+    if net.shape.hidden:
+        found = _deep(parameters, net, own)
+        parts.append(found if net.cells is None else found[:, net.cells])
+    if net.shape.ids:
         parts.append(parameters["ids.bias"])
         if "own.taste" in parameters:
             parts.append(_products(parameters["own.taste"], parameters["ids.items"]))
@@ -149,20 +168,19 @@ def _products(tastes: Tensor, items: Tensor) -> Tensor:
     return (items @ tastes.unsqueeze(2)).squeeze(2)
 
 
-def _deep(
-    parameters: Parameters, shape: Shape, encoding: Encoding, designs: Tensor, own: Tensor | None
-) -> Tensor:
-    bend = torch.relu if shape.units == "relu" else torch.sigmoid
+def _deep(parameters: Parameters, net: Net, own: Tensor | None) -> Tensor:
+    bend = torch.relu if net.shape.units == "relu" else torch.sigmoid
     first = parameters["hidden.0.bias"].unsqueeze(1)
-    if encoding.items:
-        first = first + torch.einsum("gr,nrh->ngh", designs, _table(parameters, "items", encoding.items))
+    if net.encoding.items:
+        rows = _table(parameters, "items", net.encoding.items)
+        first = first + torch.einsum("gr,nrh->ngh", net.designs, rows)
     else:
-        first = first.expand(-1, len(designs), -1)
+        first = first.expand(-1, len(net.designs), -1)
     for part in (own, parameters.get("own.row")):
         if part is not None:
             first = first + part.unsqueeze(1)
     x = bend(first)
-    for layer in range(1, len(shape.hidden)):
+    for layer in range(1, len(net.shape.hidden)):
         weight, bias = parameters[f"hidden.{layer}.weight"], parameters[f"hidden.{layer}.bias"]
         x = bend(x @ weight + bias.unsqueeze(1))
     return (x @ parameters["output.weight"]).squeeze(-1)
@@ -195,7 +213,7 @@ class Descent:
 
 
 def descended(
-    start: Parameters, shape: Shape, encoding: Encoding, designs: Tensor, task: Task, how: Descent, *,
+    start: Parameters, net: Net, task: Task, how: Descent, *,
     only: Sequence[str] | None = None, graph: bool = False,
 ) -> dict[str, Tensor]:  # fmt: skip
     """Every client's parameters after its own training, all clients together and none touching another.
@@ -204,13 +222,13 @@ def descended(
     ``graph=True`` keeps the way back to ``start``, for second-order meta-gradients.
     """
     clients = len(task.weights)
-    if shape.ids:
-        start = {**start, "own.taste": tastes(start, shape, encoding, designs, task, how)}
+    if net.shape.ids:
+        start = {**start, "own.taste": tastes(start, net, task, how)}
     trained = [name for name in start if name != "own.taste"] if only is None else list(only)
     first = {name: start[name].expand(clients, *start[name].shape[1:]) for name in trained}
     now = first if graph else {name: value.clone().requires_grad_() for name, value in first.items()}
     for _ in range(how.steps if trained else 0):
-        total = task_losses({**start, **now}, shape, encoding, designs, task).sum()
+        total = task_losses({**start, **now}, net, task).sum()
         slopes = torch.autograd.grad(
             total, [now[name] for name in trained], create_graph=graph, allow_unused=True
         )
@@ -219,33 +237,32 @@ def descended(
             now = {name: _moved(name, value, found, first, task, how) for name, value in now.items()}
         else:
             _move(now, found, first, task, how)
-    own = {"own.taste": start["own.taste"]} if shape.ids else {}
+    own = {"own.taste": start["own.taste"]} if net.shape.ids else {}
     return own | {name: value if graph else value.detach() for name, value in now.items()}
 
 
 @torch.no_grad()
-def tastes(
-    start: Parameters, shape: Shape, encoding: Encoding, designs: Tensor, task: Task, how: Descent
-) -> Tensor:
+def tastes(start: Parameters, net: Net, task: Task, how: Descent) -> Tensor:
     """Each client's own vector for the items as they are: clients x ids.
 
     The curvature of the cross-entropy is at most a quarter per sample, so steps with that fixed matrix only
     ever lower the loss (Boehning and Lindsay 1988), and one factorisation serves them all.
     """
     items, clients = start["ids.items"][0], len(task.weights)
-    own = own_rows(start, encoding, task.profiles) if shape.hidden else None
-    base = logits({**start}, shape, encoding, designs, own).expand(clients, -1)
-    most = 0.25 if shape.head == "sigmoid" else 1.0
+    own = own_rows(start, net.encoding, task.profiles) if net.shape.hidden else None
+    base = logits(start, net, own).expand(clients, -1)
+    most = 0.25 if net.shape.head == "sigmoid" else 1.0
     square = (items.unsqueeze(2) * items.unsqueeze(1)).flatten(1)
-    curvature = (most * task.weights @ square).reshape(clients, shape.ids, shape.ids)
-    curvature = curvature + how.own_reg * torch.eye(shape.ids, device=items.device)
+    width = items.shape[1]
+    curvature = (most * task.weights @ square).reshape(clients, width, width)
+    curvature = curvature + how.own_reg * torch.eye(width, dtype=items.dtype, device=items.device)
     if not bool(torch.isfinite(curvature).all()):
-        return torch.full((clients, shape.ids), torch.nan, device=items.device)
+        return items.new_full((clients, width), torch.nan)
     inverse = torch.linalg.inv(curvature)
-    found = torch.zeros(clients, shape.ids, device=items.device)
+    found = items.new_zeros((clients, width))
     for _ in range(how.own_steps):
         scores = base + found @ items.T
-        misses = (torch.sigmoid(scores) if shape.head == "sigmoid" else scores) - task.targets
+        misses = (torch.sigmoid(scores) if net.shape.head == "sigmoid" else scores) - task.targets
         slope = (task.weights * misses) @ items + how.own_reg * found
         found = found - (inverse @ slope.unsqueeze(2)).squeeze(2)
     return found
@@ -279,12 +296,10 @@ def _scale(name: str, task: Task, how: Descent) -> Tensor | float:
     return how.rate
 
 
-def task_losses(
-    parameters: Parameters, shape: Shape, encoding: Encoding, designs: Tensor, task: Task
-) -> Tensor:
+def task_losses(parameters: Parameters, net: Net, task: Task) -> Tensor:
     """Each client's loss on its task."""
-    own = own_rows(parameters, encoding, task.profiles) if shape.hidden else None
-    return losses(shape, logits(parameters, shape, encoding, designs, own), task.weights, task.targets)
+    own = own_rows(parameters, net.encoding, task.profiles) if net.shape.hidden else None
+    return losses(net.shape, logits(parameters, net, own), task.weights, task.targets)
 
 
 def on(device: str, arrays: Mapping[str, Array]) -> dict[str, Tensor]:
