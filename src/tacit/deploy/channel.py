@@ -1,0 +1,127 @@
+"""Driving a coordinator: send what is due, hand over what arrives, go on when nobody is waited for."""
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from tacit.deploy.coordinator import Coordinator
+from tacit.deploy.participation import Participant
+from tacit.deploy.proxy_calls import ProxyLost
+
+Bend = Callable[[int, bytes], bytes | None]
+
+
+class Channel(Protocol):
+    """Carries frames to devices and back; what is lost is simply not there."""
+
+    def send(self, due: Mapping[int, bytes]) -> None:
+        """Send a frame to each of these people's devices."""
+        ...
+
+    def arrived(self, wait: float) -> Iterable[tuple[int, bytes]]:
+        """What has come since the last call; waits at most so many seconds for something."""
+        ...
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How long things may take, in seconds: an answer, and until a question is asked again."""
+
+    deadline: float = 60.0
+    again: float = 15.0
+    wait: float = 0.5
+
+
+class Nothing:
+    """Hears how the rounds go, and shows nothing."""
+
+    def round(self, coordinator: Coordinator, seconds: float) -> None:
+        """A round is over."""
+
+    def stopping(self) -> bool:
+        """Whether to stop after this step."""
+        return False
+
+
+def drive(
+    coordinator: Coordinator,
+    channel: Channel,
+    pace: Pace | None = None,
+    watcher: Nothing | None = None,
+    clock: Callable[[], float] = time.monotonic,
+) -> bool:
+    """Run the federation to its end; ``False`` if it was asked to stop before.
+
+    Deadlines are told by a clock that never jumps; the wall clock is not looked at.
+    """
+    pace, watcher = pace or Pace(), watcher or Nothing()
+    while not coordinator.finished:
+        began, before = clock(), coordinator.state.round
+        while not coordinator.finished and coordinator.state.round == before:
+            if watcher.stopping():
+                return False
+            try:
+                _leg(coordinator, channel, pace, clock)
+                coordinator.advance()
+            except ProxyLost:
+                time.sleep(min(pace.wait, 1.0))
+        watcher.round(coordinator, clock() - began)
+        coordinator.took(before, clock() - began)
+    return True
+
+
+def _leg(coordinator: Coordinator, channel: Channel, pace: Pace, clock: Callable[[], float]) -> None:
+    due = coordinator.due()
+    began = asked = clock()
+    while coordinator.waiting:
+        if due:
+            channel.send(due)
+        for slot, wire in channel.arrived(pace.wait):
+            coordinator.receive(slot, wire)
+        now = clock()
+        if now - began >= pace.deadline:
+            break
+        due = {}
+        if now - asked >= pace.again:
+            asked, due = now, coordinator.due()
+
+
+@dataclass
+class InMemory:
+    """Devices in this process. A test may lose or bend frames on the way with ``going`` and ``coming``.
+
+    Example:
+        ``InMemory({0: participant}, coordinator)`` enrols nobody: hand each device's card over with
+        :func:`gathered` first.
+    """
+
+    devices: dict[int, Participant]
+    going: Bend = field(default=lambda slot, wire: wire)  # noqa: ARG005
+    coming: Bend = field(default=lambda slot, wire: wire)  # noqa: ARG005
+    _come: list[tuple[int, bytes]] = field(default_factory=list, init=False)
+
+    def send(self, due: Mapping[int, bytes]) -> None:
+        """Answered at once."""
+        for slot, wire in due.items():
+            sent = self.going(slot, wire)
+            if sent is None or slot not in self.devices:
+                continue
+            back = self.coming(slot, self.devices[slot].answer(sent))
+            if back is not None:
+                self._come.append((slot, back))
+
+    def arrived(self, wait: float) -> Iterable[tuple[int, bytes]]:
+        """Everything there is."""
+        del wait
+        come, self._come = self._come, []
+        return come
+
+
+def gathered(coordinator: Coordinator, participants: Iterable[Participant]) -> dict[int, Participant]:
+    """Enrol these devices; who answers for which slot."""
+    found: dict[int, Participant] = {}
+    for participant in participants:
+        for slot in coordinator.enrol(participant.answer(coordinator.hello())):
+            found[slot] = participant
+    return found

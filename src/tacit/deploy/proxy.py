@@ -1,0 +1,247 @@
+"""The proxy: takes sealed reports and letters from devices, passes on what hides people, keeps no sender.
+
+A process of its own with its own key and file. It can read nothing: reports are sealed to the server, letters
+to their readers. Reports lie under random numbers, apart from the (keyed) marks of who sent; a batch is all
+of an exchange's reports in that random order, once at least ``n_min`` people are behind it.
+"""
+
+import hashlib
+import json
+import secrets
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tacit.deploy.wire import Frame, Kind, Place, Reason, Refused, framed, public_identity, unframed
+from tacit.errors import TacitError
+from tacit.transport.shuffle_proxy import SEAL_BYTES
+
+MOST = 1 << 30
+_TABLES = """
+CREATE TABLE facts (name TEXT PRIMARY KEY, value BLOB NOT NULL);
+CREATE TABLE exchanges (nonce TEXT PRIMARY KEY, place TEXT NOT NULL, size INTEGER NOT NULL,
+                        crowd INTEGER NOT NULL, people TEXT NOT NULL, invited TEXT NOT NULL,
+                        closed INTEGER NOT NULL DEFAULT 0);
+CREATE TABLE senders (nonce TEXT, mark BLOB, content BLOB, PRIMARY KEY (nonce, mark)) WITHOUT ROWID;
+CREATE TABLE reports (at INTEGER PRIMARY KEY, nonce TEXT, mark BLOB, sealed BLOB, UNIQUE (nonce, mark));
+CREATE TABLE letters (at INTEGER PRIMARY KEY, nonce TEXT, reader INTEGER, sealed BLOB,
+                      fetched INTEGER DEFAULT 0);
+CREATE TABLE refusals (reason TEXT PRIMARY KEY, times INTEGER NOT NULL);
+"""
+
+
+class ProxyService:
+    """The proxy's state and its answers, frame by frame; no network of its own.
+
+    Formal guarantees:
+        The server is handed an exchange's reports in a random order and without senders, or not at all
+        while fewer than the exchange's ``n_min`` people sent some. Nobody's second message counts. A proxy
+        that works together with the server hides nothing; then only what devices add to reports holds.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._db = sqlite3.connect(folder / "proxy.sqlite", isolation_level=None, check_same_thread=False)
+        for pragma in ("journal_mode=WAL", "synchronous=FULL", "secure_delete=ON"):
+            self._db.execute(f"PRAGMA {pragma}")
+        self._turn = threading.Lock()
+        self._identity = self._fact("identity")
+        self._server = self._fact("server")
+
+    @classmethod
+    def created(cls, folder: Path, server: bytes) -> "ProxyService":
+        """A new proxy that listens to the server with this public key."""
+        file = folder / "proxy.sqlite"
+        if file.exists():
+            raise TacitError(
+                f"{folder} holds a proxy already", "start it without --init, or give another folder"
+            )
+        folder.mkdir(parents=True, exist_ok=True)
+        file.touch(mode=0o600)
+        db = sqlite3.connect(file)
+        db.executescript(_TABLES)
+        facts = {"identity": secrets.token_bytes(32), "server": server}
+        db.executemany("INSERT INTO facts VALUES (?, ?)", facts.items())
+        db.commit()
+        db.close()
+        return cls(folder)
+
+    @classmethod
+    def opened(cls, folder: Path) -> "ProxyService":
+        """A proxy that was stopped or killed."""
+        if not (folder / "proxy.sqlite").is_file():
+            raise TacitError(f"{folder} holds no proxy", "make one with --init")
+        return cls(folder)
+
+    @property
+    def public(self) -> bytes:
+        """The public half of the proxy's key."""
+        return public_identity(self._identity)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._db.close()
+
+    def received(self, wire: bytes) -> bytes:
+        """The answer to a frame; who is refused learns the name of the reason and nothing else."""
+        with self._turn:
+            try:
+                with self._whole():
+                    return self._answer(unframed(wire, MOST))
+            except Refused as error:
+                self._db.execute(
+                    "INSERT INTO refusals VALUES (?, 1) ON CONFLICT (reason) DO UPDATE SET times = times + 1",
+                    (error.reason.value,),
+                )
+                return framed(Kind.REFUSAL, {"no": error.reason.value}, [], self._identity)
+
+    def refusals(self) -> dict[str, int]:
+        """How often what was refused."""
+        return dict(self._db.execute("SELECT reason, times FROM refusals ORDER BY reason"))
+
+    def _answer(self, frame: Frame) -> bytes:
+        place = Place.of(frame)
+        if frame.kind in {Kind.OPEN, Kind.COLLECT, Kind.FORGET}:
+            if not frame.signed_by(self._server):
+                raise Refused(Reason.UNSIGNED)
+            steps = {Kind.OPEN: self._open, Kind.COLLECT: self._collect, Kind.FORGET: self._forget}
+            return steps[frame.kind](frame, place)
+        if frame.kind not in {Kind.POST, Kind.FETCH}:
+            raise Refused(Reason.MALFORMED, "it is not for a proxy")
+        row = self._db.execute(
+            "SELECT place, size, people, invited, closed FROM exchanges WHERE nonce = ?", (place.nonce,)
+        ).fetchone()
+        if row is None or json.loads(row[0]) != place.head():
+            raise Refused(Reason.REPLAYED, "no such exchange is open")
+        slot = frame.read("slot", int)
+        known = json.loads(row[2]).get(str(slot))
+        if known is None:
+            raise Refused(Reason.STRANGER)
+        if not frame.signed_by(bytes.fromhex(known)):
+            raise Refused(Reason.UNSIGNED)
+        if frame.kind is Kind.FETCH:
+            return self._letters(place, slot, closed=bool(row[4]))
+        return self._post(frame, place, slot, row[1], json.loads(row[3]), closed=bool(row[4]))
+
+    def _open(self, frame: Frame, place: Place) -> bytes:
+        people = frame.read("people", dict)
+        self._db.execute(
+            "INSERT INTO exchanges (nonce, place, size, crowd, people, invited) VALUES (?, ?, ?, ?, ?, ?)"
+            " ON CONFLICT (nonce) DO UPDATE SET people = excluded.people",
+            (
+                place.nonce,
+                json.dumps(place.head()),
+                frame.read("size", int),
+                frame.read("crowd", int),
+                json.dumps(people),
+                json.dumps(frame.read("invited", list)),
+            ),
+        )
+        return self._kept(place)
+
+    def _kept(self, place: Place) -> bytes:
+        return framed(Kind.KEPT, place.head(), [], self._identity)
+
+    def _post(
+        self, frame: Frame, place: Place, slot: int, size: int, invited: list[int], *, closed: bool
+    ) -> bytes:
+        if slot not in invited:
+            raise Refused(Reason.UNINVITED)
+        mark = hashlib.blake2b(f"{place.nonce}/{slot}".encode(), key=self._identity, digest_size=16).digest()
+        content = hashlib.blake2b(frame.covered, digest_size=16).digest()
+        known = self._db.execute(
+            "SELECT content FROM senders WHERE nonce = ? AND mark = ?", (place.nonce, mark)
+        ).fetchone()
+        if known is not None:
+            if bytes(known[0]) == content:
+                return self._kept(place)  # the same bytes again, after somebody's restart
+            raise Refused(Reason.DUPLICATE)
+        if closed:
+            raise Refused(Reason.LATE)
+        readers = frame.read("readers", list)
+        if len(frame.parts) != 1 + len(readers):
+            raise Refused(Reason.MALFORMED)
+        reports, letters = frame.parts[0], frame.parts[1:]
+        if len(reports) % size if size else reports:
+            raise Refused(Reason.WRONG_SHAPE, "reports of another size")
+        self._db.execute("INSERT INTO senders VALUES (?, ?, ?)", (place.nonce, mark, content))
+        for at in range(0, len(reports), size or 1):
+            self._keep_report(place.nonce, reports[at : at + size])
+        for reader, letter in zip(readers, letters, strict=True):
+            self._db.execute(
+                "INSERT INTO letters (at, nonce, reader, sealed) VALUES (?, ?, ?, ?)",
+                (secrets.randbits(62), place.nonce, int(reader), letter),
+            )
+        return self._kept(place)
+
+    def _keep_report(self, nonce: str, sealed: bytes) -> None:
+        mark = hashlib.blake2b(sealed, digest_size=16).digest()
+        before = self._db.total_changes
+        self._db.execute(
+            "INSERT OR IGNORE INTO reports VALUES (?, ?, ?, ?)", (secrets.randbits(62), nonce, mark, sealed)
+        )
+        if self._db.total_changes == before:
+            self._db.execute(
+                "INSERT INTO refusals VALUES (?, 1) ON CONFLICT (reason) DO UPDATE SET times = times + 1",
+                (Reason.DUPLICATE.value,),
+            )
+
+    def _collect(self, frame: Frame, place: Place) -> bytes:
+        del frame
+        row = self._db.execute("SELECT size, crowd FROM exchanges WHERE nonce = ?", (place.nonce,)).fetchone()
+        if row is None:
+            raise Refused(Reason.REPLAYED, "no such exchange is open")
+        self._db.execute("UPDATE exchanges SET closed = 1 WHERE nonce = ?", (place.nonce,))
+        (people,) = self._db.execute(
+            "SELECT COUNT(*) FROM senders WHERE nonce = ?", (place.nonce,)
+        ).fetchone()
+        letters, length, fetched = self._db.execute(
+            "SELECT COUNT(*), COALESCE(SUM(LENGTH(sealed) - ?), 0),"
+            " COALESCE(SUM((LENGTH(sealed) - ?) * fetched), 0) FROM letters WHERE nonce = ?",
+            (SEAL_BYTES, SEAL_BYTES, place.nonce),
+        ).fetchone()
+        reports = b""
+        if people >= row[1] and row[0]:
+            rows = self._db.execute("SELECT sealed FROM reports WHERE nonce = ? ORDER BY at", (place.nonce,))
+            reports = b"".join(bytes(found[0]) for found in rows)
+        head = {
+            **place.head(),
+            "people": people if people >= row[1] else 0,
+            "size": row[0],
+            "letters": letters,
+            "letter_bytes": length,
+            "read": fetched,
+            "refused": self.refusals(),
+        }
+        return framed(Kind.BATCH, head, [reports], self._identity)
+
+    def _letters(self, place: Place, slot: int, *, closed: bool) -> bytes:
+        if not closed:
+            raise Refused(Reason.OUT_OF_TURN, "letters are still being written")
+        self._db.execute("UPDATE letters SET fetched = 1 WHERE nonce = ? AND reader = ?", (place.nonce, slot))
+        rows = self._db.execute(
+            "SELECT sealed FROM letters WHERE nonce = ? AND reader = ? ORDER BY at", (place.nonce, slot)
+        )
+        return framed(Kind.LETTERS, place.head(), [bytes(row[0]) for row in rows], self._identity)
+
+    def _forget(self, frame: Frame, place: Place) -> bytes:
+        del frame
+        for table in ("exchanges", "senders", "reports", "letters"):
+            self._db.execute(f"DELETE FROM {table} WHERE nonce = ?", (place.nonce,))
+        return self._kept(place)
+
+    @contextmanager
+    def _whole(self) -> Iterator[None]:
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self._db.execute("ROLLBACK")
+            raise
+        self._db.execute("COMMIT")
+
+    def _fact(self, name: str) -> bytes:
+        row: Any = self._db.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
+        return bytes(row[0])
