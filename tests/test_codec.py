@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from tacit import codec
 from tacit.errors import TacitError
+from tacit.kernels.packed import unpacked
 from tacit.types import RankOne, Rows
 
 
@@ -108,3 +109,30 @@ def test_a_well_marked_message_that_lies_about_its_lengths_is_refused():
     body = struct.pack("<B5sBBB2I", 5, b"items", 1, 0, 2, 2**31, 2**31)
     with pytest.raises(TacitError, match="too early"):
         codec.decode(struct.pack("<4sHHII", b"TCT1", 1, 0, 0, zlib.crc32(body)) + body)
+
+
+def cells(shape):
+    one = np.zeros(1, dtype=np.int64)
+    values = np.array([[1.5], [-2.5]], dtype=np.float32)
+    return Rows(one, one + 2, np.array([7, 2], dtype=np.int32), values, None, shape[-1], shape)
+
+
+@pytest.mark.parametrize("shape", [(12,), (3, 4), (2, 3, 4)])
+def test_cells_remember_the_array_they_come_from(shape):
+    update = {"w": cells(shape)}
+    wire = codec.encode(update, 1)
+    assert len(wire) == codec.nbytes(update, 1)[0]
+    found = codec.decode(wire).arrays["w"]
+    assert isinstance(found, Rows)
+    assert (found.whole, found.cells, found.ids.tolist()) == (shape, shape[-1], [2, 7])
+    back = unpacked(codec.decode(wire).arrays)["w"]
+    expected = np.zeros(shape, dtype=np.float32)
+    expected.reshape(-1)[[2, 7]] = [-2.5, 1.5]
+    assert np.array_equal(back, expected[np.newaxis])  # type: ignore[arg-type]
+
+
+def test_cells_of_an_impossible_array_are_refused():
+    with pytest.raises(TacitError, match="too large"):
+        codec.decode(codec.encode({"w": cells((1 << 30, 1 << 30))}, 1))
+    with pytest.raises(TacitError, match="outside"):
+        unpacked(codec.decode(codec.encode({"w": cells((2, 3))}, 1)).arrays)

@@ -5,6 +5,7 @@ by id, so their order says nothing about which of them are fillers, and their id
 shorter. Reading trusts nobody: every length is checked before it is used.
 """
 
+import math
 import struct
 import zlib
 from collections.abc import Mapping
@@ -51,7 +52,8 @@ def _value_width(rows: Rows) -> int:
     return int(np.prod(shape[1:], dtype=np.int64))
 
 
-def _head_length(name: str, dims: int) -> int:
+def _head_length(name: str, array: Array | Rows) -> int:
+    dims = array.ndim - 1 if isinstance(array, np.ndarray) else 2 + len(array.whole)
     return 1 + len(name.encode()) + 3 + 4 * dims
 
 
@@ -99,7 +101,7 @@ def nbytes(arrays: Arrays, clients: int, known: Parts | None = None) -> Long:
         return np.zeros(clients, dtype=np.int64)
     length = np.full(clients, _HEADER.size, dtype=np.int64)
     for name, array in arrays.items():
-        length += _head_length(name, array.ndim - 1 if isinstance(array, np.ndarray) else 2)
+        length += _head_length(name, array)
     inside = known or parts(arrays, clients)
     return length + inside.ids + inside.values
 
@@ -108,7 +110,9 @@ def broadcast_nbytes(arrays: Mapping[str, Array]) -> int:
     """The length of a message that is the same for everybody: its arrays have no client axis."""
     if not arrays:
         return 0
-    return _HEADER.size + sum(_head_length(name, array.ndim) + array.nbytes for name, array in arrays.items())
+    return _HEADER.size + sum(
+        _head_length(name, array[np.newaxis]) + array.nbytes for name, array in arrays.items()
+    )
 
 
 def _frame(body: bytes, round: int, arrays: int) -> bytes:
@@ -151,7 +155,7 @@ def _encoded_rows(name: str, rows: Rows, client: int) -> bytes:
     ids = written_ids(rows.ids[mine][order], form)
     counts = [] if rows.counts is None else [rows.counts[mine][order]]
     values = _values_of(rows, mine, client)[order]
-    return _encoded(name, kind + 2 * form, (len(order), width), ids, *counts, values)
+    return _encoded(name, kind + 2 * form, (len(order), width, *rows.whole), ids, *counts, values)
 
 
 def _values_of(rows: Rows, mine: slice, client: int) -> Array:
@@ -196,7 +200,8 @@ class _Reader:
 def _decoded(reader: _Reader) -> tuple[str, Array | Rows]:
     name = reader.take(reader.take(1)[0]).decode("utf-8", errors="replace")
     kind, dtype_code, dims = reader.take(3)
-    if dtype_code >= len(_DTYPES) or kind > _LAST or (kind != _DENSE and dims != 2):
+    sparse_dims = dims == 2 or (kind >= _CELLS and dims > 2)
+    if dtype_code >= len(_DTYPES) or kind > _LAST or (kind != _DENSE and not sparse_dims):
         raise TacitError(
             "a message holds an array of unknown kind", "both sides need the same version of Tacit"
         )
@@ -206,12 +211,14 @@ def _decoded(reader: _Reader) -> tuple[str, Array | Rows]:
         return name, reader.array(dtype, (1, *shape))
     cells, counted = kind >= _CELLS, kind < _CELLS and kind % 2 == 0
     form = (kind - (_CELLS if cells else _ROWS)) // 2
-    count, width = shape
+    count, width, *whole = shape
+    if whole and math.prod(whole) * dtype.itemsize > MAX_MESSAGE:
+        raise TacitError("a message holds entries of an array too large to be one", "it is not counted")
     ids = _decoded_ids(reader, count, form)
     counts = reader.array(np.dtype("i4"), shape[:1]).view(np.int32) if counted else None
     values = reader.array(dtype, (count, 1 if cells else width))
     zero = np.zeros(1, dtype=np.int64)
-    return name, Rows(zero, zero + count, ids, values, counts, width if cells else 0)
+    return name, Rows(zero, zero + count, ids, values, counts, width if cells else 0, tuple(whole))
 
 
 def _decoded_ids(reader: _Reader, count: int, form: int) -> Index:

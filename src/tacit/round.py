@@ -253,10 +253,19 @@ class OpenExchange:
         for delivery in self._session.close():
             self._add(delivery)
         facts = replace(self._facts, answered=self._answered)
-        numbers = sum(array.size for array in self.received.arrays.values() if array.dtype.kind == "f")
-        down = Traffic(down=self._down * facts.invited, numbers_down=numbers * facts.invited)
-        traffic = self._traffic + self._session.closing() + down
+        traffic = self._traffic + self._session.closing() + self._sent_down(facts.invited)
         return ExchangeRecord(facts, claim_of(self.exchange, self._state, facts), traffic, self._diagnostics)
+
+    def _sent_down(self, clients: int) -> Traffic:
+        """What so many clients got: numbers, and whole-number arrays that say which rows are meant."""
+        values = [array for array in self.received.arrays.values() if array.dtype.kind == "f"]
+        ids = sum(array.nbytes for array in self.received.arrays.values()) - sum(v.nbytes for v in values)
+        return Traffic(
+            down=self._down * clients,
+            numbers_down=sum(array.size for array in values) * clients,
+            ids_down=ids * clients,
+            values_down=sum(array.nbytes for array in values) * clients,
+        )
 
 
 def claim_of(exchange: Exchange, state: ServerState, facts: RoundFacts) -> Claim:

@@ -37,7 +37,8 @@ class Rows:
     ``counts`` says how many people stand behind each row where that is not one.
 
     With ``cells`` these are single entries of rows that many numbers long (one value each, the other entries
-    zero), and an id is ``row * cells + column``: what is left of an update that was made sparse.
+    zero), and an id is ``row * cells + column``: what is left of an update that was made sparse. ``whole`` is
+    the shape of the array per client that they were taken from, if it was a dense one.
     """
 
     starts: Long
@@ -46,6 +47,7 @@ class Rows:
     values: Array | RankOne
     counts: Index | None = None
     cells: int = 0
+    whole: tuple[int, ...] = ()
 
     @property
     def clients(self) -> int:

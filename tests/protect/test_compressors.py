@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays_of
 
 from tacit import codec
-from tacit.config.catalogue import protection, transport
+from tacit.config.catalogue import methods, protection, transport
 from tacit.config.experiment import with_protection
 from tacit.errors import TacitError
 from tacit.kernels.packed import unpacked as unpacked_arrays
@@ -21,7 +21,8 @@ from tacit.protect.noise import GaussianNoise
 from tacit.protect.protection import chain
 from tacit.protect.quantise import Half, Int8
 from tacit.rng import SeededKeys
-from tacit.runtime.simulate import new_world, one_round
+from tacit.runtime.simulate import new_world, one_round, set_up
+from tacit.settings import settings_of
 from tacit.testing.tiny import tiny_federation
 from tacit.types import RankOne, Rows
 
@@ -154,6 +155,21 @@ def test_rows_known_by_their_factors_are_written_out():
         expected = Rows(rows.starts, rows.lengths, rows.ids, materialise(rows))
         got = found if not isinstance(found.values, RankOne) else expected
         np.testing.assert_allclose(dense(got, 1, 3), dense(expected, 1, 3), rtol=1e-3)
+
+
+WHOLE_NUMBERS = {"fmf-ldp", "ldp-popularity", "ldp-spectral", "dplcf", "fedmmf"}  # reports, masked sums
+
+
+@pytest.mark.parametrize("name", sorted(set(methods()) - WHOLE_NUMBERS))
+def test_every_method_by_name_takes_a_sparse_update(name):
+    """What was a whole array comes back as one, whatever sums it."""
+    maker = methods()[name]
+    small = {key: value for key, value in {"clients": 5, "n_min": 2}.items() if key in settings_of(maker)}
+    packed = new_world(with_protection(maker(**small), "topk:0.5"), tiny_federation(14, 20), SeededKeys(1))
+    set_up(packed)
+    records = one_round(packed)
+    assert all(np.isfinite(array).all() for array in packed.server.shared.values() if array.dtype.kind == "f")
+    assert all(record.traffic.ids_up <= record.traffic.up for record in records)
 
 
 @pytest.mark.parametrize("spec", SPECS)

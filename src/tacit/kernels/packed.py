@@ -4,10 +4,12 @@
 client; as two thin factors ``x.left`` and ``x.right``; or as single cells of its rows.
 """
 
+import math
 from dataclasses import replace
 
 import numpy as np
 
+from tacit.errors import TacitError
 from tacit.kernels.compiled import kernel
 from tacit.types import Array, Arrays, Floats, Index, Long, RankOne, Rows
 
@@ -49,6 +51,8 @@ def _plain(array: Array | Rows, scale: Array | Rows | None) -> Array | Rows:
     if steps is not None:
         values = values.astype(np.float32) * _per_row(array, steps)[:, np.newaxis]
     rows = replace(array, values=values)
+    if rows.whole:
+        return whole_array(rows)
     return whole_rows(rows) if rows.cells else rows
 
 
@@ -75,6 +79,29 @@ def _multiplied(left: Array | Rows, right: Array | Rows) -> Array | Rows:
         mine = slice(int(left.starts[client]), int(left.starts[client] + left.lengths[client]))
         wide[mine] = values[mine] @ factor
     return replace(left, values=wide)
+
+
+def whole_array(rows: Rows) -> Array:
+    """Cells put back into the array they were taken from, zeros elsewhere.
+
+    Example:
+        >>> one = np.zeros(1, "i8")
+        >>> cells = Rows(one, one + 2, np.array([4, 1], "i4"), np.array([[7], [5]], "f4"), None, 3, (2, 3))
+        >>> whole_array(cells).tolist()
+        [[[0.0, 5.0, 0.0], [0.0, 7.0, 0.0]]]
+    """
+    values = rows.values
+    assert not isinstance(values, RankOne)
+    size = math.prod(rows.whole)
+    if len(rows.ids) and (rows.ids.min() < 0 or rows.ids.max() >= size):
+        raise TacitError(
+            f"an entry outside an array of {size} numbers", "the message was altered; it is not counted"
+        )
+    found = np.zeros((rows.clients, size), dtype=values.dtype)
+    for client, numbers in enumerate(found):
+        mine = slice(int(rows.starts[client]), int(rows.starts[client] + rows.lengths[client]))
+        numbers[rows.ids[mine]] = values[mine, 0]
+    return found.reshape(rows.clients, *rows.whole)
 
 
 def whole_rows(rows: Rows) -> Rows:

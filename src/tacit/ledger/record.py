@@ -15,7 +15,8 @@ class Traffic:
     ``up`` and ``down`` are between clients and server; ``letters_out`` and ``letters_in`` between clients.
     Of the bytes up, ``ids_up`` say which rows are meant and ``values_up`` what they hold; the rest is
     headers.
-    ``numbers_up`` and ``numbers_down`` count what crossed in numbers, as papers do.
+    So it is with ``ids_down`` and ``values_down``. ``numbers_up`` and ``numbers_down`` count what crossed in
+    numbers, as papers do.
 
     Example:
         >>> (Traffic(up=10) + Traffic(up=5, down=2)).total
@@ -33,6 +34,8 @@ class Traffic:
     values_up: int = 0
     numbers_up: int = 0
     numbers_down: int = 0
+    ids_down: int = 0
+    values_down: int = 0
 
     def __add__(self, other: "Traffic") -> "Traffic":
         """Sum of two."""

@@ -47,6 +47,8 @@ class TrafficLedger:
             "letter_bytes_per_client_round": round(self.rounds.letters_out / each, 2),
             "id_bytes_up_per_client_round": round(self.rounds.ids_up / each, 2),
             "value_bytes_up_per_client_round": round(self.rounds.values_up / each, 2),
+            "id_bytes_down_per_client_round": round(self.rounds.ids_down / each, 2),
+            "value_bytes_down_per_client_round": round(self.rounds.values_down / each, 2),
             "numbers_up": self.rounds.numbers_up,
             "numbers_down": self.rounds.numbers_down,
             "total_bytes": self.rounds.total + self.setup.total,

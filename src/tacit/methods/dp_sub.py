@@ -68,6 +68,7 @@ BITS_IN_THE_CLEAR = {
     Observer.SERVER: "every person's history is reported as it is",
     Observer.RELEASE: "the choice of rows is an exact function of everyone's histories",
 }
+PLAIN = replace(PAPER, says="no claim of privacy (FedMF is the paper's baseline without noise)")
 Noise = Literal["gaussian", "published", "none"]
 Redraw = Literal["never", "round"]
 
@@ -129,7 +130,7 @@ def _twinned(method: Method, local: LogisticFactors, twin: Twin) -> Method:
 
 def implicit_fedmf(recipe: Recipe, *, sends: Literal["touched", "received"] = "touched") -> Method:
     """Federated matrix factorisation of implicit feedback; nothing is hidden."""
-    return recipe.method("fedmf", none(), dense=sends == "received")
+    return replace(recipe.method("fedmf", none(), dense=sends == "received"), paper=PLAIN)
 
 
 @checked

@@ -38,7 +38,8 @@ def cells_of(array: Array, places: list[Array]) -> Rows:
     chosen = [update.reshape(-1)[mine] for update, mine in zip(array, places, strict=True)]
     ids = np.concatenate(places).astype(np.int32) if places else np.zeros(0, dtype=np.int32)
     values = np.concatenate(chosen) if chosen else np.zeros(0, dtype=array.dtype)
-    return Rows(np.cumsum(lengths) - lengths, lengths, ids, values[:, np.newaxis], None, array.shape[-1])
+    starts = np.cumsum(lengths) - lengths
+    return Rows(starts, lengths, ids, values[:, np.newaxis], None, array.shape[-1], array.shape[1:])
 
 
 @dataclass(frozen=True)

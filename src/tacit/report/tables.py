@@ -91,12 +91,11 @@ def _print_traffic(out: Console, result: Mapping[str, Any]) -> None:
     traffic = result["traffic"]
     table = _table("what crossed the wires (encoded lengths)", "per client and round", "bytes", right=(1,))
     table.add_row("sent", sized(traffic["up_bytes_per_client_round"]))
-    for part, key in (("ids of rows or entries", "id_bytes_up"), ("values", "value_bytes_up")):
-        if traffic.get(f"{key}_per_client_round"):
-            table.add_row(f"  of which {part}", sized(traffic[f"{key}_per_client_round"]))
+    _add_parts(table, traffic, "up")
     if traffic["letter_bytes_per_client_round"]:
         table.add_row("  of which to other clients", sized(traffic["letter_bytes_per_client_round"]))
     table.add_row("received", sized(traffic["down_bytes_per_client_round"]))
+    _add_parts(table, traffic, "down")
     if traffic.get("setup_bytes_per_client"):
         table.add_row("before the first round, once", sized(traffic["setup_bytes_per_client"]))
     table.add_row("all clients, whole run", sized(traffic["total_bytes"]))
@@ -106,6 +105,18 @@ def _print_traffic(out: Console, result: Mapping[str, Any]) -> None:
     for name, value in traffic.get("published_units_per_round", {}).items():
         table.add_row(f"as the paper counts: {name.replace('_', ' ')}", units_text(name, value))
     out.print(table)
+
+
+def _add_parts(table: Table, traffic: Mapping[str, Any], way: str) -> None:
+    """Ids, values and headers of what crossed one way; letters are not taken apart."""
+    whole = traffic[f"{way}_bytes_per_client_round"]
+    ids, values = (traffic.get(f"{kind}_bytes_{way}_per_client_round", 0) for kind in ("id", "value"))
+    if traffic["letter_bytes_per_client_round"] or not values:
+        return
+    if ids:
+        table.add_row("  of which ids: what the values belong to", sized(ids))
+    table.add_row("  of which values", sized(values))
+    table.add_row("  of which headers", sized(max(0.0, whole - ids - values)))
 
 
 def print_methods(federated: Mapping[str, str], baselines: Mapping[str, str]) -> None:
