@@ -172,8 +172,22 @@ def fmf_ldp(
     method = replace(method, notes=("an interaction counts as one, whatever its rating",))
     if twin == "local":
         return alone(method)
-    whole = replace(exchange, local=ClosedFormGradient(alpha, reg), aggregator=ItemGradientMean())
-    return central(method, whole) if twin == "central" else method
+    if twin == "central":
+        return central(
+            method, replace(exchange, local=ClosedFormGradient(alpha, reg), aggregator=ItemGradientMean())
+        )
+    return replace(method, notes=(*method.notes, spending(epsilon, k, rounds)))
+
+
+def spending(epsilon: float, k: int, rounds: int) -> str:
+    """What a person's reports cost whoever else may be honest: per report, per round, per run.
+
+    Example:
+        >>> spending(2.5, 100, 20)
+        'local epsilon at delta 0, whoever colludes: 2.5 per report, 250 per round, 5000 for 20 rounds'
+    """
+    spent = f"{epsilon:g} per report, {k * epsilon:g} per round, {rounds * k * epsilon:g} for {rounds} rounds"
+    return f"local epsilon at delta 0, whoever colludes: {spent}"
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,8 @@ from tacit.models.model import Model, Scorer
 from tacit.protect.protection import none
 from tacit.rng import Keys
 from tacit.round import Exchange, Method
+from tacit.schedule import Decaying
+from tacit.server.step import Descent
 from tacit.transport.direct import direct
 from tacit.types import Array, Arrays, Cohort, Delivers, Floats, Index, RoundFacts
 
@@ -68,6 +70,7 @@ def alone(method: Method) -> Method:
         rounds=1,
         exchanges=(exchange,),
         setup=(),
+        server=Descent(Decaying(1.0)),
         casting=alike,
         published_units=None,
         notes=(*method.notes, note),

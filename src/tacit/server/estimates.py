@@ -105,7 +105,9 @@ class SpectralStep(ServerStep):
         slope = math.tanh(self.epsilon / 2)
         mean = moments["single"] / reports
         covariance = moments["pairs"] / reports - np.outer(mean, mean)
-        noise = mean * (1 - mean)
+        # A bit that was the same for everybody has some variance all the same (Laplace's rule).
+        likely = (moments["single"] + 1) / (reports + 2)
+        noise = likely * (1 - likely)
         found = spikes(covariance, noise, reports, self.dim)
         directions = np.zeros_like(shared["directions"])
         width = len(found.strengths)
@@ -148,9 +150,10 @@ class VectorSpectralStep(ServerStep):
         expected: Any = shared["expected"]
         length = float(np.sqrt(np.maximum((expected.astype(np.float64) * (1 - expected)).sum(), 1.0)))
         unit = length / self.gains[1]
-        noise = np.full(len(expected), unit**2)
         covariance = unit**2 * (moments["pairs"] - np.outer(moments["single"], moments["single"]))
-        found = spikes(covariance, noise, int(moments["reports"][0]), self.dim)
+        # What is no direction: the randomiser's noise and each item's own variance, both on the diagonal.
+        alone = np.maximum(np.diag(covariance), 0.5 * unit**2)
+        found = spikes(covariance, alone, int(moments["reports"][0]), self.dim)
         chosen: Any = shared["chosen"]
         directions = np.zeros_like(shared["directions"])
         directions[chosen, : len(found.strengths)] = found.vectors * np.sqrt(found.strengths / self.stretch)

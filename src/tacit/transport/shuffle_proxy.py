@@ -5,7 +5,22 @@ one size. The proxy strips who sent them, keeps them until enough people's are t
 a random order. It reads nothing; the server learns no sender and cannot tell which reports belong together.
 
 A simulation delivers what the server would open, in a random order, and counts the bytes of what would cross;
-``sealing=full`` really seals and opens every report. The objects here do no input or output.
+``sealing=full`` really seals and opens every report.
+
+The objects here do no input or output, so three processes can use them as they are:
+
+1. The server makes an X25519 key pair for the run (never reused: a report of another run must not open) and
+   tells devices the public half with the invitation.
+2. A device computes its reports (``client_side`` with system keys), seals each with :func:`sealed` for
+   ``Envelope(exchange, round)`` and sends them to the proxy as one message, under its own name.
+3. The proxy keeps one :class:`Proxy` per exchange and round. ``receive`` refuses by name and counts; what
+   must survive a restart is the plain data in its fields (``waiting``, ``people``, the marks of senders and
+   reports). When the exchange closes it calls ``batch`` **once** and passes the reports on with the number of
+   people behind them. A claim of shuffling holds for the people of one batch: two batches are two crowds.
+4. The server opens them with one :class:`Opener` per exchange and round, and hands
+   ``handed_over(opener.opened(batch), people, each, words)`` to ``OpenExchange.receive`` of a method whose
+   transport is ``ShuffleProxy(n_min)``: the number of people decides the claim, and what did not open, was
+   seen before or has another size is counted and not used.
 """
 
 import hashlib
@@ -111,8 +126,9 @@ class Opener:
 class Proxy:
     """The proxy's state in one exchange: takes sealed reports, gives them back in batches, keeps no sender.
 
-    A batch holds the reports of at least ``n_min`` people. A wrong size, a second message of a person and a
-    report seen before are refused and counted.
+    A batch holds the reports of at least ``n_min`` people. A wrong size, another number of reports than
+    ``each`` (where that is given), a second message of a person and a report seen before are refused and
+    counted.
 
     Example:
         >>> proxy = Proxy(size=2, n_min=2)
@@ -124,7 +140,10 @@ class Proxy:
 
     size: int
     n_min: int
-    refused: dict[str, int] = field(default_factory=lambda: {"size": 0, "sender": 0, "repeated": 0})
+    each: int | None = None
+    refused: dict[str, int] = field(
+        default_factory=lambda: {"size": 0, "count": 0, "sender": 0, "repeated": 0}
+    )
     waiting: list[bytes] = field(default_factory=list)
     people: int = 0
     _senders: set[bytes] = field(default_factory=set)
@@ -138,6 +157,9 @@ class Proxy:
             return False
         if any(len(report) != self.size for report in reports):
             self.refused["size"] += 1
+            return False
+        if self.each is not None and len(reports) != self.each:
+            self.refused["count"] += 1
             return False
         self._senders.add(name)
         fresh = []
@@ -239,7 +261,7 @@ class _Sealed(ServerSession):
     def receive(self, messages: Messages) -> Iterable[Messages]:
         wires: Any = messages.arrays["sealed"]
         if self._proxy is None:
-            self._proxy = Proxy(wires.shape[2], self._n_min)
+            self._proxy = Proxy(wires.shape[2], self._n_min, wires.shape[1])
         for user, reports in zip(messages.users.tolist(), wires, strict=True):
             self._proxy.receive(str(user), [report.tobytes() for report in reports])
         return ()
@@ -250,6 +272,23 @@ class _Sealed(ServerSession):
             words = (len(batch[0]) - SEAL_BYTES) // 4
             raw = np.frombuffer(b"".join(self._opener.opened(batch)), dtype="<u4")
             yield _anonymous(raw.reshape(-1, words))
+
+
+def handed_over(opened: Sequence[bytes], people: int, each: int, words: int) -> Messages:
+    """What a server's session takes from a proxy's batch, once opened: nobody's reports, from so many people.
+
+    Reports that are not ``words`` 32-bit words long are left out; the difference in length tells how many.
+
+    Example:
+        >>> messages = handed_over([b"abcd", b"efgh", b"!"], people=2, each=1, words=1)
+        >>> len(messages.users), messages.arrays["reports"].shape, messages.nbytes.tolist()
+        (2, (1, 2, 1), [86, 86])
+    """
+    fitting = [report for report in opened if len(report) == 4 * words]
+    reports = np.frombuffer(b"".join(fitting), dtype="<u4").astype(np.uint32).reshape(1, -1, words)
+    nobody = np.full(people, -1, dtype=np.int32)
+    nbytes = np.full(people, message_nbytes(each, words), dtype=np.int64)
+    return Messages(nobody, {"reports": reports}, nbytes)
 
 
 def _anonymous(reports: NDArray[np.uint32]) -> Messages:

@@ -90,6 +90,16 @@ def test_a_second_list_gets_no_answer(cohort, refusal):
     assert refusal(client, outgoing[2]) == "out of turn"
 
 
+@pytest.mark.parametrize("phase", [Phase.KEYS, Phase.INPUTS, Phase.DONE])
+def test_nobody_starts_twice(cohort, phase):
+    """Two rounds of keys from one client could serve two sums of one vector."""
+    cohort.up_to(phase)
+    if phase is Phase.KEYS:
+        cohort.adverts()
+    with pytest.raises(SumAborted, match="started already"):
+        cohort.clients[2].start()
+
+
 def test_shares_are_opened_once(cohort, refusal):
     outgoing = cohort.up_to(Phase.OPENINGS)
     cohort.clients[2].receive(outgoing[2])

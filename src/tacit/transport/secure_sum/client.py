@@ -67,14 +67,17 @@ class Ended:
 
 
 State = Advertised | Shared | Masked | Voted | Ended
+_NEW = Ended("it has not started")
 
 
 class Client:
-    """One person's part in one sum. Its state is plain data: a device may store it between messages.
+    """One person's part in one sum: ``start`` once, then ``receive`` four times; the package says how.
 
+    Its state is plain data: a device may store it between messages, before the answer leaves.
     ``directory`` holds the public identity of everybody enrolled; ``identity`` is the private half of this
     person's. ``last_round`` is the latest round in which this device sent a masked vector for this run and
-    exchange: a second sum over the same round would let a server subtract one from the other.
+    exchange: a second sum over the same round would let a server subtract one from the other. ``entropy`` is
+    the operating system's; anything else is for tests.
 
     Example:
         >>> client = Client(
@@ -111,10 +114,12 @@ class Client:
         self._directory = directory
         self._vector = vector
         self._entropy = entropy
-        self.state: State = Ended("it has not started")
+        self.state: State = _NEW
 
     def start(self) -> bytes:
-        """Fresh keys for this sum alone, signed."""
+        """Fresh keys for this sum alone, signed; once."""
+        if self.state != _NEW:
+            raise SumAborted(Reason.OUT_OF_TURN, "this client has started already")
         letters_key, letters = keypair(self._entropy(32))
         masks_key, masks = keypair(self._entropy(32))
         unsigned = Advert(self._user, letters, masks, bytes(messages.SIGNATURE_BYTES))
