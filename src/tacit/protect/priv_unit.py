@@ -22,6 +22,7 @@ from tacit.protect.protection import Draws, Protection
 from tacit.rng import Keys, normals_of
 from tacit.types import Arrays, Cohort, RoundFacts
 
+_CACHED = 1 << 15  # numbers worked on at a time: they and their intermediates stay in the cache
 MOST_EPSILON = 6000.0  # beyond, what is sent would not fit 16 bits
 
 
@@ -113,12 +114,17 @@ class PrivUnit(Protection):
         del bound, state
         values: Any = update["values"]
         names: Any = update["names"]
-        shaped = values.reshape(len(values), self.reports, self.coordinates).astype(np.float64)
-        truth = completed(self.scale * shaped, radius(self.coordinates))
+        shaped = values.reshape(len(values), self.reports, self.coordinates)
         width = self.coordinates + 2
         words = draws.words(self.reports * (width + 2)).reshape(len(values), self.reports, width + 2)
-        sent = randomised(truth, words, best_cap(self.epsilon))[:, :, : self.coordinates]
-        return {"reports": packed(names, sent)}
+        found = np.empty((*names.shape, 1 + self.coordinates // 2), dtype=np.uint32)
+        some = max(1, _CACHED // (self.reports * width))
+        for first in range(0, len(values), some):
+            part = slice(first, first + some)
+            truth = completed(self.scale * shaped[part].astype(np.float64), radius(self.coordinates))
+            sent = randomised(truth, words[part], best_cap(self.epsilon))[:, :, : self.coordinates]
+            found[part] = packed(names[part], sent)
+        return {"reports": found}
 
     def event(self, claim: Claim, state: Any, facts: RoundFacts) -> Claim:
         """So many local reports, covered by the clone bound that holds for any randomiser."""
