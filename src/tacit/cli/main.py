@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from tacit import __version__
-from tacit.cli import audit, bench, budget, compare, data, device, recommend, reproduce, run
+from tacit.cli import audit, bench, budget, compare, data, device, recommend, report, reproduce, run
 from tacit.errors import TacitError
 
 # The parser's own exceptions, wherever the installed typer keeps them (its own copy of click, or click).
@@ -38,7 +38,7 @@ def _common(version: Annotated[bool, _Version] = False) -> None:  # noqa: FBT002
     del version  # told before a command is looked for
 
 
-for _module in (run, compare, data, recommend, reproduce, budget, bench, audit, device):
+for _module in (run, compare, data, recommend, report, reproduce, budget, bench, audit, report, device):
     _module.add_to(app)
 
 

@@ -1,5 +1,6 @@
 """Several methods on the same splits and seeds, in one table, with twins and baselines beside."""
 
+import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +14,9 @@ from tacit.config.experiment import Experiment, resolved
 from tacit.config.session import continued, started
 from tacit.errors import TacitError
 from tacit.evaluate.significance import compare_paired
+from tacit.report.saved import TABLE
 from tacit.rng import SeededKeys
+from tacit.runtime.checkpoint import written_whole
 from tacit.runtime.folder import RunFolder
 from tacit.runtime.listener import Listener
 from tacit.settings import settings_of
@@ -106,7 +109,10 @@ def compared(
     primary = _primary(results)
     chances = _significance(results, primary, entries[0].label, out)
     rows = _merged([_row(entry, results[entry.label], chances) for entry in entries])
-    return {"rows": rows, "primary": primary, "reference": entries[0].label, "seeds": seeds}
+    table = {"rows": rows, "primary": primary, "reference": entries[0].label, "seeds": seeds}
+    text = json.dumps(table, indent=1)
+    written_whole(out / TABLE, lambda draft: draft.write_text(text, encoding="utf-8"))
+    return table
 
 
 def _result(

@@ -52,6 +52,7 @@ class Session:
             "rounds": found["rounds"],
             "settings": dict(self.experiment.settings),
             **found,
+            "versions": versions(),
             "run": str(self.folder.path),
         }
         self.folder.write_result(result)
@@ -94,6 +95,22 @@ def _kept(dataset: Dataset, path: Path) -> str:
     except OSError as error:
         raise told(error, path) from error
     return f"{OWN_DATA}{TABLE}" + (f":{options}" if options else "")
+
+
+def versions() -> dict[str, str]:
+    """What the run was computed with.
+
+    Example:
+        >>> "numpy" in versions()
+        True
+    """
+    import platform
+    from importlib.metadata import version
+
+    from tacit import __version__
+
+    libraries = {name: version(name) for name in ("numpy", "numba", "scipy", "torch", "dp-accounting")}
+    return {"tacit": __version__, "python": platform.python_version(), **libraries}
 
 
 def _name(experiment: Experiment) -> str:

@@ -14,7 +14,7 @@ from tacit.types import Index
 
 @dataclass(frozen=True)
 class GroupResult:
-    """The mean of a metric over the users of a group, and how many there are.
+    """The mean of a metric over the users of a group, how many there are, and its standard error over them.
 
     Example:
         >>> GroupResult("head", 0.25, 120, "items with 80 or more interactions").users
@@ -25,6 +25,7 @@ class GroupResult:
     mean: float
     users: int
     meaning: str
+    error: float | None = None
 
 
 def coverage(ranks: Ranks, k: int) -> float:
@@ -71,15 +72,30 @@ def by_popularity(
         >>> [result.mean for result in by_popularity(ranks, train, 5)]
         [1.0, 0.0]
     """
-    if not 0 < head_share < 1:
-        raise TacitError(f"a head of {head_share} of the catalogue", "use a share between 0 and 1, say 0.2")
-    counts = np.bincount(train.items, minlength=ranks.catalogue)
-    size = max(1, round(head_share * ranks.catalogue))
-    ordered = np.sort(counts)[::-1]
-    edge = int(ordered[size]) + 1 if size < len(ordered) else 0
-    popular = (counts >= edge)[ranks.items]
+    among, edge = popular_items(train, ranks.catalogue, head_share=head_share)
+    popular = among[ranks.items]
     head, tail = f"items with {edge} or more training interactions", f"items with fewer than {edge}"
     return _recall("head", ranks.keeping(popular), k, head), _recall("tail", ranks.keeping(~popular), k, tail)
+
+
+def popular_items(
+    train: Interactions, catalogue: int, *, head_share: float = 0.2
+) -> tuple[NDArray[np.bool_], int]:
+    """Which items are popular, and from how many training interactions on; ties at the edge are not.
+
+    Example:
+        >>> train = Interactions(np.arange(3, dtype="i4"), np.array([0, 0, 1], "i4"), np.ones(3, "f4"))
+        >>> popular, edge = popular_items(train, 5)
+        >>> popular.tolist(), edge
+        ([True, False, False, False, False], 2)
+    """
+    if not 0 < head_share < 1:
+        raise TacitError(f"a head of {head_share} of the catalogue", "use a share between 0 and 1, say 0.2")
+    counts = np.bincount(train.items, minlength=catalogue)
+    size = max(1, round(head_share * catalogue))
+    ordered = np.sort(counts)[::-1]
+    edge = int(ordered[size]) + 1 if size < len(ordered) else 0
+    return counts >= edge, edge
 
 
 def by_activity(
@@ -122,5 +138,7 @@ def by_activity(
 
 
 def _recall(group: str, ranks: Ranks, k: int, meaning: str) -> GroupResult:
-    mean = float(recall(ranks, k).mean()) if len(ranks.users) else float("nan")
-    return GroupResult(group, mean, len(ranks.users), meaning)
+    values = recall(ranks, k)
+    mean = float(values.mean()) if len(values) else float("nan")
+    error = float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else None
+    return GroupResult(group, mean, len(ranks.users), meaning, error)

@@ -34,7 +34,7 @@ from tacit.evaluate.ratings import rating_errors
 from tacit.evaluate.sampled import sampled_ranks
 from tacit.evaluate.scorer import Rater, Scorer
 from tacit.rng import Keys
-from tacit.types import Index
+from tacit.types import Index, Long
 
 _FULL, _ALONE = "full", "positives-alone"
 _RATING_STEMS = ("rmse", "mae")
@@ -79,6 +79,9 @@ class MetricName:
 class PerUser:
     """One value of a metric per evaluated user.
 
+    Where the metric is a mean over ratings rather than over users, ``weights`` says how many ratings of each
+    user are behind it.
+
     Example:
         >>> PerUser(np.array([3], "i4"), np.array([0.5])).values.mean()
         np.float64(0.5)
@@ -86,6 +89,7 @@ class PerUser:
 
     users: Index
     values: NDArray[np.float64]
+    weights: Long | None = None
 
 
 @dataclass(frozen=True)
@@ -235,8 +239,8 @@ def _judge_ratings(
         raise TacitError(f"{asked} of a model that predicts no ratings", "ask for hr@10 or ndcg@10")
     found = rating_errors(scorer, split.test, scale)
     values = {
-        "rmse": _Value(found.rmse, found.rmse_error, PerUser(found.users, found.rmse_per_user)),
-        "mae": _Value(found.mae, found.mae_error, PerUser(found.users, found.mae_per_user)),
+        "rmse": _Value(found.rmse, found.rmse_error, PerUser(found.users, found.rmse_per_user, found.counts)),
+        "mae": _Value(found.mae, found.mae_error, PerUser(found.users, found.mae_per_user, found.counts)),
     }
     note = (
         f"{asked}: {int(found.counts.sum())} ratings of {len(found.users)} users, predictions clipped to "

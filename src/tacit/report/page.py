@@ -1,151 +1,354 @@
-"""One self-contained HTML page per run: it reads the run's files and asks the network for nothing."""
+"""One self-contained HTML page about a run, with other runs beside it: no script, nothing fetched.
 
-import html
-import io
-import json
-from collections.abc import Iterable, Mapping, Sequence
+It reads run folders and nothing else: what it says is what was measured when the run was made.
+"""
+
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tacit.report.tables import epsilon_text, sized, units_text
+from tacit.report import figures
+from tacit.report.attacks import attack_results
+from tacit.report.markup import Column, Section, document, table, text
+from tacit.report.saved import Saved, Subject, subjects
+from tacit.report.words import (
+    epsilon_text,
+    meaning,
+    mode_words,
+    observer_name,
+    observer_sees,
+    sized,
+    units_text,
+)
 from tacit.runtime.checkpoint import written_whole
 
-_STYLE = """
-:root { color-scheme: light dark; --line: #8884; --soft: #8882; }
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 0 auto; padding: 1rem; }
-h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin-top: 2rem; }
-.scroll { overflow-x: auto; } table { border-collapse: collapse; width: 100%; }
-th, td { text-align: left; padding: .35rem .6rem; border-bottom: 1px solid var(--line); vertical-align: top; }
-td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; }
-code, pre { font-family: ui-monospace, monospace; font-size: .9em; } pre { overflow-x: auto; padding: .6rem; }
-pre, .plot { background: var(--soft); border-radius: .4rem; } .plot svg { width: 100%; height: auto; }
-@media print { body { max-width: none; } }
-"""
+PANELS = 4
+BESIDE = 5
+NUMBER = {"number": True}
 
 
 def write_report(folder: Path) -> Path:
     """Write ``report.html`` into a finished run's folder."""
-    result = json.loads((folder / "result.json").read_text("utf-8"))
-    metrics = folder / "metrics.jsonl"
-    curve = [json.loads(line) for line in metrics.read_text("utf-8").splitlines()] if metrics.exists() else []
-    config = (folder / "config.toml").read_text("utf-8")
     target = folder / "report.html"
-    written_whole(target, lambda draft: draft.write_text(page(result, curve, config), encoding="utf-8"))
+    write_page([folder], target)
     return target
 
 
-def page(result: Mapping[str, Any], curve: Sequence[Mapping[str, Any]], config: str) -> str:
-    """The page's HTML.
+def write_page(folders: Sequence[Path], target: Path) -> Path:
+    """Write one page about runs; the first is the one told about, the others are drawn beside it."""
+    whole = page(subjects(folders))
+    target.parent.mkdir(parents=True, exist_ok=True)
+    written_whole(target, lambda draft: draft.write_text(whole, encoding="utf-8"))
+    return target
+
+
+def page(told: Sequence[Subject]) -> str:
+    """The page's HTML; the first subject is the one in question.
 
     Example:
-        >>> empty = {"privacy": [], "metrics": {}, "traffic": {}, "seconds": {}, "notes": []}
-        >>> "no observer" in page({"method": "pop", "data": "demo", "split": "x", "seed": 1, **empty}, [], "")
+        >>> empty = {"privacy": [], "metrics": {}, "traffic": {"total_bytes": 0}, "seconds": {}, "notes": []}
+        >>> run = Saved({"method": "pop", "data": "demo", "split": "x", "seed": 1, "rounds": 0, **empty})
+        >>> "Nothing leaves a device" in page([Subject("pop", (run,))])
         True
     """
-    title = f"{result['method']} on {result['data']}"
+    main, beside = told[0], told[1:]
+    run = main.first
     sections = [
-        f"<h1>{_text(title)}</h1><p>Split {_text(result['split'])}, seed {result['seed']}.</p>",
-        _section("Accuracy", _accuracy(result)),
-        _section("Learning curve", _picture(curve)) if curve else "",
-        _section("Privacy over the whole run", _privacy(result)),
-        _section("What left the devices", _traffic(result)),
-        _section("Time", _rows(("stage", "seconds"), result["seconds"].items())),
-        _section("Notes", "<ul>" + "".join(f"<li>{_text(note)}</li>" for note in result["notes"]) + "</ul>"),
-        _section("Configuration", f"<pre>{_text(config)}</pre>"),
+        Section("accuracy", "Accuracy", _accuracy(main, beside)),
+        Section("curve", "Learning curve", _curve(main, beside)) if run.curve else None,
+        Section("privacy", "Privacy over the whole run", _privacy(run.result)),
+        Section("attacks", "Attacks, beside the claims", attack_results(run)),
+        Section("traffic", "What left the devices", _traffic(run)),
+        Section("groups", "For whom it works", _groups(run.result)) if run.result.get("groups") else None,
+        Section("beside", "Beside other methods", _beside(told)) if beside else None,
+        Section("configuration", "Configuration and versions", _configuration(run)),
     ]
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{_text(title)} · Tacit</title><style>{_STYLE}</style></head><body><main>"
-        + "".join(sections)
-        + "</main></body></html>\n"
+    title = f"{main.label} on {run.result['data']}"
+    return document(
+        f"{title} · Tacit", _head(title, main), [part for part in sections if part], _foot(run.result)
     )
 
 
-def _text(value: object) -> str:
-    return html.escape(str(value))
+def _head(title: str, main: Subject) -> str:
+    result = main.first.result
+    seeds = f"{len(main.runs)} seeds" if len(main.runs) > 1 else f"seed {result['seed']}"
+    line = f"Split {result['split']}, {seeds}, {result['rounds']} rounds."
+    return f'<h1>{text(title)}</h1><p class="muted">{text(line)}</p>{_summary(main)}'
 
 
-def _section(title: str, body: str) -> str:
-    return f"<section><h2>{_text(title)}</h2>{body}</section>"
-
-
-def _rows(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    table = [list(row) for row in rows]
-    columns = list(zip(*table, strict=True)) or [()] * len(head)
-    numeric = [all(isinstance(value, float | int) or value == "" for value in column) for column in columns]
-    marks = [' class="number"' if is_number else "" for is_number in numeric]
-    cells = "".join(
-        f'<th scope="col"{mark}>{_text(name)}</th>' for mark, name in zip(marks, head, strict=True)
-    )
-    body = ""
-    for row in table:
-        body += (
-            "<tr>"
-            + "".join(f"<td{mark}>{_text(v)}</td>" for mark, v in zip(marks, row, strict=True))
-            + "</tr>"
+def _summary(main: Subject) -> str:
+    """The few numbers a reader looks for first."""
+    result = main.first.result
+    boxes = []
+    for name, value in list(main.metrics().items())[:1]:
+        boxes.append((name.upper(), f"{value:.4f}", _within(main, name)))
+    for line in result["privacy"]:
+        if line["observer"] in {"server", "release"}:
+            epsilon = "∞" if line["epsilon"] is None else f"{line['epsilon']:.3g}"
+            at = (
+                "nothing proved"
+                if line["epsilon"] is None
+                else f"at δ = {line['delta']:g}, per {line['unit']}"
+            )
+            boxes.append((f"ε, {observer_name(line['observer']).lower()}", epsilon, at))
+    sent = result["traffic"].get("up_bytes_per_client_round")
+    if sent:
+        boxes.append(
+            ("sent per person and round", sized(sent), f"{sized(result['traffic']['total_bytes'])} in all")
         )
-    return f'<div class="scroll"><table><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table></div>'
+    cells = (
+        f'<li><span class="name">{text(name)}</span><span class="big">{text(big)}</span>'
+        f'<span class="small">{text(small)}</span></li>'
+        for name, big, small in boxes
+    )
+    return f'<ul class="figures">{"".join(cells)}</ul>' if boxes else ""
 
 
-def _accuracy(result: Mapping[str, Any]) -> str:
-    errors = result.get("errors", {})
-    rows = [
-        (name, round(value, 4), round(errors[name], 4) if name in errors else "")
-        for name, value in result["metrics"].items()
+def _within(subject: Subject, metric: str) -> str:
+    found = subject.interval(metric)
+    return "" if found is None else f"95 %: {found.low:.4f} to {found.high:.4f}"
+
+
+def _accuracy(main: Subject, beside: Sequence[Subject]) -> str:
+    metrics = main.metrics()
+    if not metrics:
+        return "<p>Nothing was measured.</p>"
+    shown = [main, *beside[:BESIDE]]
+    panels = {
+        name: [
+            figures.Mark(one.label, one.metrics()[name], one.interval(name), one is main)
+            for one in shown
+            if name in one.metrics()
+        ]
+        for name in list(metrics)[:PANELS]
+    }
+    first = next(iter(metrics))
+    among = f" beside {len(shown) - 1} other method(s)" if beside else ""
+    told = (
+        f"{main.label}{among}: {first} is {metrics[first]:.4f}. Dots are values on the held-out part, lines "
+        "their 95 % bootstrap intervals with people as the independent draws (2,000 resamples)."
+    )
+    rows = []
+    for name, value in metrics.items():
+        found = main.interval(name)
+        ends = ("", "") if found is None else (f"{found.low:.4f}", f"{found.high:.4f}")
+        rows.append((name, f"{value:.4f}", *ends))
+    columns = [
+        Column("metric"),
+        Column("value", **NUMBER),
+        Column("95 % from", **NUMBER),
+        Column("to", **NUMBER),
     ]
-    return _rows(("metric", "value", "standard error over users"), rows)
+    caption = "Each metric over everybody evaluated, with its interval where it is a mean over people"
+    notes = "".join(f"<li>{text(note)}</li>" for note in main.first.result["notes"])
+    how = f"<h3>How it was measured</h3><ul>{notes}</ul>" if notes else ""
+    return figures.forest(panels, told) + table(caption, columns, rows) + how
+
+
+def _curve(main: Subject, beside: Sequence[Subject]) -> str:
+    lines = main.first.curve
+    names = list(lines[0]["metrics"])
+    rounds = [line["round"] for line in lines]
+    found = [
+        figures.Curve(
+            name,
+            rounds,
+            [line["metrics"][name] for line in lines],
+            {one.label: one.metrics()[name] for one in beside[:BESIDE] if name in one.metrics()},
+        )
+        for name in names
+    ]
+    ends = ", ".join(f"{name} {lines[-1]['metrics'][name]:.4f}" for name in names)
+    users = lines[-1].get("users")
+    of = f", over {users} of the people held out" if users else ""
+    lower = f" Lines across: where {', '.join(one.label for one in beside[:BESIDE])} ended." if beside else ""
+    told = (
+        f"From round {rounds[0]} to round {rounds[-1]}{of}; at the end {ends}. "
+        f"Shown, never selected on.{lower}"
+    )
+    rows = [(line["round"], *(f"{line['metrics'][name]:.4f}" for name in names)) for line in lines]
+    columns = [Column("round"), *(Column(name, **NUMBER) for name in names)]
+    numbers = table("The curve in numbers", columns, rows)
+    return (
+        figures.curves(found, main.label, told)
+        + f"<details><summary>The curve in numbers</summary>{numbers}</details>"
+    )
 
 
 def _privacy(result: Mapping[str, Any]) -> str:
-    lines = []
-    for line in result["privacy"]:
-        why = "; ".join([*([line["because"]] if line.get("because") else []), *line["assumes"]])
-        lines.append((line["observer"], f"{line['unit']}, {line['adjacency']}", epsilon_text(line), why))
+    lines = result["privacy"]
     if not lines:
         return "<p>Nothing leaves a device: no observer sees anything.</p>"
-    said = f"<p>The paper says: {_text(result['paper_says'])}</p>" if result.get("paper_says") else ""
-    return _rows(("who looks", "unit, adjacency", "guarantee", "because, or assuming"), lines) + said
+    cards = "".join(_card(line) for line in lines)
+    said = ""
+    if result.get("paper_says"):
+        said = (
+            f"<h3>What the paper claims, beside what is true here</h3><p>The paper says: "
+            f"“{text(result['paper_says'])}”.</p>"
+        )
+        rows = [(observer_name(line["observer"]), epsilon_text(line), _because(line)) for line in lines]
+        columns = [Column("who looks"), Column("what was proved"), Column("because")]
+        said += table("What was proved for this run", columns, rows)
+    return f'<div class="cards">{cards}</div>{said}'
 
 
-def _traffic(result: Mapping[str, Any]) -> str:
-    traffic = dict(result["traffic"])
-    units = traffic.pop("published_units_per_round", {})
-    rows = [(name.replace("_", " "), sized(value)) for name, value in traffic.items()]
-    rows += [
-        (f"as the paper counts, {name.replace('_', ' ')}", units_text(name, value))
-        for name, value in units.items()
+def _because(line: Mapping[str, Any]) -> str:
+    return line.get("because") or mode_words(line.get("mode", "accounted"))
+
+
+def _card(line: Mapping[str, Any]) -> str:
+    unbounded = line["epsilon"] is None
+    kind = "open" if unbounded else "bound"
+    number = "ε = ∞" if unbounded else f"ε = {line['epsilon']:.4g}"
+    why = f"<p>Why: {text(line['because'])}.</p>" if unbounded and line.get("because") else ""
+    rests = "".join(f"<li>{text(assumed)}</li>" for assumed in line["assumes"])
+    rests = f"<p>It rests on:</p><ul>{rests}</ul>" if rests and not unbounded else ""
+    facts = {"unit": line["unit"], "adjacency": line["adjacency"], "mode": line.get("mode", "accounted")}
+    if not unbounded:
+        facts = {"δ": f"{line['delta']:g}", **facts}
+    listed = "".join(f"<dt>{text(name)}</dt><dd>{text(value)}</dd>" for name, value in facts.items())
+    return (
+        f'<div class="card {kind}"><h3>{text(observer_name(line["observer"]))}</h3>'
+        f'<p class="muted">{text(observer_sees(line["observer"]))}</p><p class="epsilon">{number}</p>'
+        f"<p>{text(meaning(line))}</p>{why}{rests}<dl>{listed}</dl></div>"
+    )
+
+
+def _traffic(run: Saved) -> str:
+    traffic = run.result["traffic"]
+    if not run.crossed:
+        total = sized(traffic["total_bytes"])
+        return f"<p>No exchange took place; all data in one place are {total}.</p>"
+    trained = [part for part in run.crossed if not part.exchange.endswith("(set-up)")]
+    people = max(1, sum(part.answered for part in trained))
+    bars: dict[str, float] = {}
+    for part in trained:
+        for kind, count in part.kinds.items():
+            bars[kind] = bars.get(kind, 0.0) + count / people
+    bars = {kind: count for kind, count in bars.items() if count}
+    sent = sized(traffic["up_bytes_per_client_round"])
+    told = (
+        f"One person in one round, in the lengths of the encoded messages: {sent} sent, "
+        f"{sized(traffic['down_bytes_per_client_round'])} received; the whole run, all people: "
+        f"{sized(traffic['total_bytes'])}."
+    )
+    return figures.kinds(bars, told) + _crossings(run) + _whole(traffic)
+
+
+def _crossings(run: Saved) -> str:
+    rows = []
+    for part in run.crossed:
+        each = max(1, part.answered)
+        kinds = part.kinds
+        rows.append(
+            (
+                part.exchange,
+                part.rounds,
+                f"{part.answered:,}",
+                sized(kinds["ids (which items)"] / each),
+                sized(kinds["values"] / each),
+                sized(kinds["headers and seals"] / each),
+                sized(kinds["letters to other clients"] / each),
+                sized((part.traffic.down + part.traffic.letters_in) / each),
+                sized(part.traffic.total),
+            )
+        )
+    names = ("times", "answers", "ids", "values", "headers", "letters", "received", "in all")
+    columns = [Column("exchange"), *(Column(name, **NUMBER) for name in names)]
+    return table("Every exchange: bytes per answering person, and in all", columns, rows)
+
+
+def _whole(traffic: Mapping[str, Any]) -> str:
+    rows = [
+        ("all people, all rounds, both ways", sized(traffic["total_bytes"])),
+        ("set-up, per person, once", sized(traffic.get("setup_bytes_per_client", 0))),
     ]
-    return _rows(("what", "how much"), rows)
+    for name, value in traffic.get("published_units_per_round", {}).items():
+        rows.append(
+            (f"as the paper counts, {name.replace('_', ' ')}", f"{units_text(name, value)} per round")
+        )
+    return table("The whole run", [Column("what"), Column("how much", **NUMBER)], rows)
 
 
-def _picture(curve: Sequence[Mapping[str, Any]]) -> str:
-    """The learning curve as inline SVG; without the plotting extra, as a table."""
-    try:
-        from matplotlib.figure import Figure  # an extra, and slow to load
-    except ImportError:
-        return _rows(
-            ("round", *curve[0]["metrics"]), [(at["round"], *at["metrics"].values()) for at in curve]
+def _groups(result: Mapping[str, Any]) -> str:
+    from tacit.evaluate.intervals import Interval
+
+    panels: dict[str, list[figures.Mark]] = {}
+    for line in result["groups"]:
+        error = line["error"]
+        around = (
+            None if error is None else Interval(line["value"], line["value"] - error, line["value"] + error)
         )
-    figure = Figure(figsize=(7, 3), layout="constrained")
-    axes = figure.subplots()
-    for name in curve[0]["metrics"]:
-        axes.plot(
-            [at["round"] for at in curve],
-            [at["metrics"][name] for at in curve],
-            marker=".",
-            label=name.upper(),
+        panels.setdefault(line["metric"], []).append(figures.Mark(line["group"], line["value"], around))
+    told = (
+        "People in three groups of equal size by how much they did in training, items by how popular they "
+        "are (the fifth of the catalogue with the most interactions, and the rest). Lines: a standard error."
+    )
+    rows = [
+        (
+            line["group"],
+            line["metric"],
+            f"{line['value']:.4f}",
+            "" if line["error"] is None else f"{line['error']:.4f}",
+            f"{line['users']:,}",
+            line["meaning"],
         )
-    axes.set_xlabel("round")
-    axes.set_ylabel("error on the held-out part")
-    axes.legend()
-    axes.grid(alpha=0.3)
-    drawing = io.StringIO()
-    figure.savefig(drawing, format="svg", metadata={"Date": None})
-    svg = drawing.getvalue()
-    first, last = curve[0], curve[-1]
-    said = ", ".join(f"{name} {value:.4f} at the end" for name, value in last["metrics"].items())
-    span = f"from round {first['round']} to {last['round']}"
-    caption = _text(f"Errors on the held-out part {span}: {said}. Shown, never selected on.")
-    picture = svg[svg.index("<svg") :]
-    return f'<figure class="plot" role="img" aria-label="{caption}">{picture}</figure><p>{caption}</p>'
+        for line in result["groups"]
+    ]
+    columns = [
+        Column("group"),
+        Column("metric"),
+        Column("value", **NUMBER),
+        Column("± standard error", **NUMBER),
+    ]
+    columns += [Column("people", **NUMBER), Column("who belongs to it")]
+    return figures.groups(panels, told) + table("Accuracy by group", columns, rows)
+
+
+def _beside(told: Sequence[Subject]) -> str:
+    names = list(told[0].metrics())[:PANELS]
+    rows = []
+    for one in told:
+        found = one.metrics()
+        guarantees = {line["observer"]: line for line in one.first.result["privacy"]}
+        sides = [_short(guarantees.get(observer)) for observer in ("server", "release")]
+        sent = one.first.result["traffic"].get("up_bytes_per_client_round", 0)
+        values = [f"{found[name]:.4f}" if name in found else "" for name in names]
+        rows.append((one.label, *values, *sides, sized(sent), len(one.runs)))
+    columns = [Column("method"), *(Column(name, **NUMBER) for name in names)]
+    columns += [Column(name, **NUMBER) for name in ("ε server", "ε release", "sent per round", "seeds")]
+    words = (
+        "<p>Twins are the same method with all data in one place (central) or with every person alone "
+        "(local): what federating and protecting costs. Baselines see all data in one place.</p>"
+    )
+    return words + table("The same data, split and metrics", columns, rows)
+
+
+def _short(line: Mapping[str, Any] | None) -> str:
+    if line is None:
+        return "–"
+    return "∞" if line["epsilon"] is None else f"{line['epsilon']:.3g}"
+
+
+def _configuration(run: Saved) -> str:
+    seconds = [(name.replace("_", " "), f"{value:.3g}") for name, value in run.result["seconds"].items()]
+    versions = run.result.get("versions", {})
+    parts = []
+    if run.config:
+        parts.append(
+            "<p>Everything resolved; running it again gives the same numbers.</p>"
+            f'<pre tabindex="0" role="region" aria-label="config.toml"><code>{text(run.config)}</code></pre>'
+        )
+    if seconds:
+        parts.append(table("Seconds by stage", [Column("stage"), Column("seconds", **NUMBER)], seconds))
+    if versions:
+        parts.append(table("Computed with", [Column("what"), Column("version")], list(versions.items())))
+    return "".join(parts)
+
+
+def _foot(result: Mapping[str, Any]) -> str:
+    version = result.get("versions", {}).get("tacit", "")
+    return (
+        f"<p>Made by Tacit {text(version)} from the run’s own files. Bytes are the lengths of encoded "
+        "messages; an observer for whom nothing was proved has ε = ∞.</p>"
+    )

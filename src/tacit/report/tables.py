@@ -7,42 +7,9 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-UNBOUNDED = "ε = ∞"
+from tacit.report.words import epsilon_text, sized, units_text
+
 SHOWN = 4  # metrics in a comparison; the JSON and the run folders have them all
-
-
-def sized(count: float) -> str:
-    """A number of bytes for people.
-
-    Example:
-        >>> sized(1234567)
-        '1.23 MB'
-    """
-    for unit in ("B", "kB", "MB", "GB", "TB"):
-        if count < 1000 or unit == "TB":
-            return f"{count:.0f} B" if unit == "B" else f"{count:.2f} {unit}"
-        count /= 1000
-    return ""
-
-
-def epsilon_text(line: Mapping[str, Any]) -> str:
-    """One guarantee's number.
-
-    Example:
-        >>> epsilon_text({"epsilon": None, "delta": 1e-6}), epsilon_text({"epsilon": 3.25, "delta": 1e-6})
-        ('ε = ∞', 'ε = 3.25 at δ = 1e-06')
-    """
-    return UNBOUNDED if line["epsilon"] is None else f"ε = {line['epsilon']:.4g} at δ = {line['delta']:g}"
-
-
-def units_text(name: str, value: float) -> str:
-    """A number of the paper's own units: parameters, or latent vectors.
-
-    Example:
-        >>> units_text("parameters_per_client", 53824.0), units_text("client_to_server", 2.5)
-        ('53,824.0', '2.5 vectors')
-    """
-    return f"{value:,.1f}" + ("" if name.startswith("parameters") else " vectors")
 
 
 def _table(title: str, *columns: str, right: Sequence[int] = ()) -> Table:

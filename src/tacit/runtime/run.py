@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -21,11 +21,14 @@ from tacit.models.baselines import Baseline, Known
 from tacit.rng import SeededKeys
 from tacit.round import Method, ServerState
 from tacit.runtime.checkpoint import Checkpoint
+from tacit.runtime.curve import Watched
 from tacit.runtime.folder import RunFolder
+from tacit.runtime.groups import grouped
 from tacit.runtime.listener import Listener
 from tacit.runtime.negatives import audited
 from tacit.runtime.simulate import Execution, World, new_world, one_round, set_up
 from tacit.split import Split
+from tacit.types import Index
 
 CHECKPOINT_SECONDS = 2.0
 CHECKPOINT_SHARE = 0.05  # of the time may go into writing checkpoints
@@ -112,6 +115,7 @@ def execute(
         **told,
         "seconds": {**seconds, **told["seconds"], "evaluate": round(spent, 4)},
         "notes": [*final.notes, *plan.split.notes, *told.get("notes", ())],
+        "groups": [line.to_json() for line in grouped(final, scorer, plan.split, plan.dataset.scale)],
     }
     _save_per_user(folder, final)
     listener.step(1, final.metrics)
@@ -152,6 +156,11 @@ def _save_per_user(folder: RunFolder, final: Evaluation) -> None:
 
     arrays = {f"{name}/users": found.users for name, found in final.per_user.items()}
     arrays |= {f"{name}/values": found.values for name, found in final.per_user.items()}
+    arrays |= {
+        f"{name}/weights": found.weights
+        for name, found in final.per_user.items()
+        if found.weights is not None
+    }
     if arrays:
         save_arrays(folder.path / "per_user.safetensors", arrays)
 
@@ -233,22 +242,24 @@ def _units(method: Method, ledgers: Ledgers) -> dict[str, Any]:
     return {"published_units_per_round": {name: round(value, 2) for name, value in units.items()}}
 
 
-def personalised(world: World, plan: Plan) -> dict[str, Any]:
+def personalised(world: World, plan: Plan, only: Index | None = None) -> dict[str, Any]:
     """Everybody's private arrays; people known only by their support are folded in on their devices.
 
-    Where a model is adapted before it is used, everybody's device does so from its own history.
+    Where a model is adapted before it is used, everybody's device does so from its own history. With
+    ``only`` the arrays are ready for these people alone.
     """
     private = {name: array.copy() for name, array in world.private.items()}
     if world.method.model.adapts:
-        _fold_in(world, world.federation, private)
+        _fold_in(world, world.federation, private, only)
     support = plan.split.support
     if support is not None and len(support):
-        _fold_in(world, federation_of(plan.dataset, support), private)
+        _fold_in(world, federation_of(plan.dataset, support), private, only)
     return private
 
 
-def _fold_in(world: World, histories: Federation, private: dict[str, Any]) -> None:
-    for users in histories.chunks(histories.people, world.execution.pairs_per_chunk):
+def _fold_in(world: World, histories: Federation, private: dict[str, Any], only: Index | None) -> None:
+    people = histories.people if only is None else np.intersect1d(histories.people, only).astype(np.int32)
+    for users in histories.chunks(people, world.execution.pairs_per_chunk):
         folded = world.method.model.folded_in(world.server.shared, histories.cohort(users))
         for name, array in folded.items():
             if name not in private:
@@ -260,22 +271,22 @@ def _train(
     world: World, ledgers: Ledgers, plan: Plan, folder: RunFolder, listener: Listener, before: float
 ) -> float:
     rounds = world.method.rounds
-    every = plan.evaluate_every or max(1, rounds // 20)
     listener.stage("training", rounds)
     listener.step(world.server.round, {})
     spent, save_at = 0.0, time.perf_counter() + CHECKPOINT_SECONDS
-    judged = world.method.predicts_ratings and len(plan.split.test) > 0
-    curve = ("rmse", "mae") if judged else ()
+    every = plan.evaluate_every or max(1, rounds // 20)
+    watched = Watched.of(plan.split, asked_metrics(plan), SeededKeys(plan.seed))
     while world.server.round < rounds:
         began = time.perf_counter()
         ledgers.add(one_round(world))
         spent += time.perf_counter() - began
         done = world.server.round
         facts: dict[str, float] = {}
-        if curve and (done % every == 0 or done == rounds):
-            scorer = world.method.model.scorer(world.server.shared, personalised(world, plan))
-            facts = {name: _plain(v) for name, v in evaluate_plan(plan, scorer, curve).metrics.items()}
-            folder.append("metrics.jsonl", [{"round": done, "metrics": facts}])
+        if watched.metrics and (done % every == 0 or done == rounds):
+            scorer = world.method.model.scorer(world.server.shared, personalised(world, plan, watched.people))
+            seen = evaluate_plan(replace(plan, split=watched.split), scorer, watched.metrics)
+            facts = {name: _plain(value) for name, value in seen.metrics.items()}
+            folder.append("metrics.jsonl", [{"round": done, "metrics": facts, "users": seen.users}])
         listener.step(done, facts)
         stop = listener.stopping() and done < rounds
         if stop or done == rounds or time.perf_counter() >= save_at:
