@@ -15,6 +15,7 @@ from tacit.deploy.store import DeviceStore
 from tacit.errors import TacitError
 from tacit.evaluate.scorer import Scorer
 from tacit.models.model import Model
+from tacit.rng import SystemKeys
 from tacit.types import Array, Cohort, Floats
 
 TOGETHER = 64  # histories folded in at once when influences are computed
@@ -73,7 +74,8 @@ class LocalView:
         cohort = held.cohort(np.zeros(1, dtype=np.int32))
         model = about.method().model
         kept = store.private(person, about.run)
-        trained = bool(kept) and not model.adapts
+        first = model.private(cohort.users, SystemKeys(store.secret()))
+        trained = not model.adapts and bool(kept) and set(first) <= set(kept)
         private = kept if trained else model.folded_in(shared, cohort)
         return cls(person, about, round, model, shared, private, owner, cohort, trained)
 
@@ -106,13 +108,17 @@ class LocalView:
         nobody = np.zeros(0, dtype=np.int32)
         return top(cosine, nobody, k, self.about.items, self.about.titles())
 
+    def refolded(self) -> Floats:
+        """Scores with a taste worked out anew from the whole history: one step of :meth:`influences`."""
+        return self._folded([self.cohort.items.tolist()])[0]
+
     def influences(self, k: int) -> list[Influence]:
         """For every entry: what the top would be without it. Strongest first.
 
         Each history less one entry is folded in anew and compared with the whole history folded in the
         same way, so that both sides of the comparison are made alike; no network, nothing is kept.
         """
-        everything = self._folded([self.cohort.items.tolist()])[0]
+        everything = self.refolded()
         best = best_places(everything, self.cohort.items, k)
         entries = self.cohort.items.tolist()
         if len(entries) < 2:

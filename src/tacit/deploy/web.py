@@ -1,0 +1,281 @@
+"""The person's page: a small server on this machine's loopback address, for one person at a time.
+
+Who may look: whoever was given the link (it carries a key that is then kept in a cookie), on this machine.
+Requests that name another host are refused (a foreign site cannot rebind its name to this page), changes
+need a token that only this page's forms carry, and the browser is told to load and run nothing else.
+"""
+
+import hmac
+import secrets
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from http.cookies import CookieError, SimpleCookie
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.resources import files
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from tacit.deploy.pages import Pages, forgotten, refused
+from tacit.deploy.store import DeviceStore
+from tacit.errors import TacitError
+
+COOKIE = "tacit_device"
+STYLE = files("tacit.deploy").joinpath("page.css").read_text(encoding="utf-8")
+MOST_POSTED = 1 << 16
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'self'; img-src data:; form-action 'self'; "
+    "base-uri 'none'; frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+
+class _Done(Exception):
+    """Answer with a redirect, and say something there."""
+
+    def __init__(self, where: str) -> None:
+        super().__init__(where)
+        self.where = where
+
+
+class PageServer(ThreadingHTTPServer):
+    """The page of one person, answering one request at a time.
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from tacit.deploy.history import History
+        >>> store = DeviceStore.created(Path(tempfile.mkdtemp()) / "mine")
+        >>> _ = store.add_history("ann", History.of([("x", 4.0, None)]))
+        >>> with PageServer(store, "ann", 0) as server:
+        ...     server.link.startswith("http://127.0.0.1:")
+        True
+    """
+
+    daemon_threads = True
+
+    def __init__(self, store: DeviceStore, person: str, port: int) -> None:
+        """Bind to the loopback address; port 0 takes any free one."""
+        try:
+            super().__init__(("127.0.0.1", port), _Handler)
+        except OSError as error:
+            raise TacitError(
+                f"port {port} cannot be had ({error.strerror})", "give another --port"
+            ) from error
+        self.store = store
+        self.person = person
+        self.key = secrets.token_urlsafe(24)
+        self.pages = Pages(store, person, secrets.token_urlsafe(24))
+        self.turn = threading.Lock()
+        self.said = ""
+
+    @property
+    def origin(self) -> str:
+        """Where the page is."""
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+    @property
+    def link(self) -> str:
+        """The address with the key that lets a browser in."""
+        return f"{self.origin}/?key={self.key}"
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The names this page answers to."""
+        return tuple(f"{name}:{self.server_address[1]}" for name in ("127.0.0.1", "localhost"))
+
+    def stopping(self) -> None:
+        """Stop after the present answer."""
+        threading.Thread(target=self.shutdown, daemon=True).start()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """One request. Everything is refused that is not plainly the owner's own browser."""
+
+    server: PageServer  # pyright: ignore[reportIncompatibleVariableOverride]
+    server_version = "tacit"
+    sys_version = ""
+    timeout = 30
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Nothing: a log of a person's clicks is one more thing to leak."""
+
+    def do_GET(self) -> None:
+        """Pages."""
+        self._answer(self._get)
+
+    def do_HEAD(self) -> None:
+        """Pages without their body."""
+        self._answer(self._get)
+
+    def do_POST(self) -> None:
+        """Changes."""
+        self._answer(self._post)
+
+    def _answer(self, made: Callable[[], str]) -> None:
+        if self.headers.get("Host", "") not in self.server.hosts:
+            self._send(HTTPStatus.MISDIRECTED_REQUEST, refused("Not here", "This page has another address."))
+            return
+        url = urlsplit(self.path)
+        if url.path == "/style.css" and self.command != "POST":
+            self._send(HTTPStatus.OK, STYLE, "text/css")
+            return
+        given = parse_qs(url.query).get("key", [""])[0]
+        if given and _same(given, self.server.key) and self.command == "GET":
+            cookie = f"{COOKIE}={self.server.key}; HttpOnly; SameSite=Strict; Path=/"
+            self._send(HTTPStatus.SEE_OTHER, "", extra={"Location": "/", "Set-Cookie": cookie})
+            return
+        if not _same(self._cookie(), self.server.key):
+            why = "Open the link that the device printed: it lets your browser in."
+            self._send(HTTPStatus.FORBIDDEN, refused("Who is it?", why))
+            return
+        with self.server.turn:
+            self._made(made)
+
+    def _made(self, made: Callable[[], str]) -> None:
+        try:
+            self._send(HTTPStatus.OK, made())
+        except _Done as done:
+            self._send(HTTPStatus.SEE_OTHER, "", extra={"Location": done.where})
+        except _NotFound:
+            self._send(HTTPStatus.NOT_FOUND, refused("There is no such page", "Go back to the first one."))
+        except _Forged:
+            why = "The request did not come from this page, so nothing was changed."
+            self._send(HTTPStatus.FORBIDDEN, refused("Nothing was changed", why))
+        except TacitError as error:
+            why = f"{error.problem.capitalize()}; {error.remedy}."
+            self._send(HTTPStatus.CONFLICT, refused("That cannot be done", why))
+
+    def _get(self) -> str:
+        url, pages = urlsplit(self.path), self.server.pages
+        asked = {name: values[0] for name, values in parse_qs(url.query).items()}
+        said, self.server.said = self.server.said, ""
+        start = int(asked["from"]) if asked.get("from", "").isdigit() else 0
+        routes: Mapping[str, Callable[[], str]] = {
+            "/": lambda: pages.top(said),
+            "/have": lambda: pages.have(asked.get("q", ""), start, said),
+            "/have/delete": lambda: pages.deletion(asked.get("item", "")),
+            "/learned": lambda: pages.learned(asked=asked.get("all") == "yes"),
+            "/sent": lambda: pages.sent(start),
+            "/settings": lambda: pages.settings(said),
+            "/forget": lambda: pages.forgetting(said),
+        }
+        if url.path not in routes:
+            raise _NotFound
+        return routes[url.path]()
+
+    def _post(self) -> str:
+        posted = self._posted()
+        changes: Mapping[str, Callable[[Mapping[str, str]], str]] = {
+            "/have/delete": self._delete,
+            "/pause": self._pause,
+            "/limits": self._limit,
+            "/forget": self._forget,
+        }
+        path = urlsplit(self.path).path
+        if path not in changes:
+            raise _NotFound
+        return changes[path](posted)
+
+    def _posted(self) -> dict[str, str]:
+        """The form, if it is one of ours: same origin, and with the token only our pages hold."""
+        length = self.headers.get("Content-Length", "")
+        if not length.isdigit() or int(length) > MOST_POSTED:
+            raise _Forged
+        body = self.rfile.read(int(length)).decode("utf-8", errors="replace")
+        posted = {name: values[0] for name, values in parse_qs(body, keep_blank_values=True).items()}
+        origin = self.headers.get("Origin")
+        ours = [f"http://{host}" for host in self.server.hosts]
+        if origin is not None and origin not in ours:
+            raise _Forged
+        if not _same(posted.get("token", ""), self.server.pages.token):
+            raise _Forged
+        return posted
+
+    def _done(self, where: str, said: str) -> _Done:
+        self.server.said = said
+        return _Done(where)
+
+    def _delete(self, posted: Mapping[str, str]) -> str:
+        gone = self.server.store.remove_entry(self.server.person, posted.get("item", ""))
+        raise self._done("/have", "The entry is erased." if gone else "There was no such entry.")
+
+    def _pause(self, posted: Mapping[str, str]) -> str:
+        if posted.get("do") == "resume":
+            self.server.store.set_paused("")
+            raise self._done("/settings", "This device takes part again when asked.")
+        self.server.store.set_paused("paused by its owner")
+        raise self._done("/settings", "Paused: this device takes no part.")
+
+    def _limit(self, posted: Mapping[str, str]) -> str:
+        limits = self.server.store.limits()
+        for name in ("per_run", "per_day", "separation", "bytes_per_day", "epsilon:server"):
+            limits = limits.with_setting(f"{name}={posted.get(name, '').strip() or 'none'}")
+        self.server.store.set_limits(limits)
+        raise self._done("/settings", "Limits saved: " + ("; ".join(limits.said()) or "none") + ".")
+
+    def _forget(self, posted: Mapping[str, str]) -> str:
+        if posted.get("sure") != "yes" or posted.get("name", "").strip() != self.server.person:
+            raise self._done(
+                "/forget", "Nothing was erased: tick the box and type the name as it stands there."
+            )
+        self.server.store.forget(self.server.person)
+        self.server.stopping()
+        return forgotten()
+
+    def _cookie(self) -> str:
+        try:
+            found = SimpleCookie(self.headers.get("Cookie", "")).get(COOKIE)
+        except CookieError:
+            return ""
+        return found.value if found is not None else ""
+
+    def _send(
+        self,
+        status: HTTPStatus,
+        text: str,
+        kind: str = "text/html",
+        extra: Mapping[str, str] | None = None,
+    ) -> None:
+        body = text.encode()
+        self.send_response(status)
+        for name, value in {**HEADERS, **(extra or {})}.items():
+            self.send_header(name, value)
+        self.send_header("Content-Type", f"{kind}; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+
+class _NotFound(Exception):
+    """No such page."""
+
+
+class _Forged(Exception):
+    """A change that no form of ours asked for."""
+
+
+def _same(given: str, known: str) -> bool:
+    return hmac.compare_digest(given.encode(), known.encode())
+
+
+def serve_page(store: DeviceStore, user: str, port: int, *, quiet: bool = False) -> int:
+    """Serve the person's page until Ctrl-C, or until they are forgotten."""
+    person = store.person_meant(user)
+    with PageServer(store, person, port) as server:
+        sys.stdout.write(f"{server.link}\n")
+        sys.stdout.flush()
+        if not quiet:
+            sys.stderr.write("open this link in a browser on this machine; Ctrl-C ends it\n")
+        try:
+            server.serve_forever(poll_interval=0.2)
+        except KeyboardInterrupt:
+            return 130
+    return 0
