@@ -56,7 +56,7 @@ def factorisation(cohort: Epochs, dim: int) -> dict[str, Callable[[], object]]:
     people = np.full((cohort.clients, dim), 0.1, np.float32)
     return {
         "mf-ours": _ours(work, {"items": table}, {"user": people}, cohort),
-        "mf-careful": lambda: careful(cohort, made, descent, "sum", ("items.weight",), cohort.catalogue),
+        "mf-careful": lambda: careful(cohort, made, descent, "sum", ("items.weight",)),
         "mf-numpy": lambda: numpy_rows(cohort, table),
         "mf-public": lambda: public(cohort, made, descent, "sum"),
     }
@@ -80,9 +80,7 @@ def neural(cohort: Epochs, model: NeuralCF) -> dict[str, Callable[[], object]]:
     ways: dict[str, Callable[[], object]] = {
         "neural-ours": _ours(ours("dense"), shared, private, cohort),
         "neural-ours-lazy": _ours(ours("lazy"), shared, private, cohort),
-        "neural-careful": lambda: careful(
-            cohort, made, adam, "mean", ("gmf.weight", "mlp.weight"), cohort.catalogue
-        ),
+        "neural-careful": lambda: careful(cohort, made, adam, "mean", ("gmf.weight", "mlp.weight")),
         "neural-public": lambda: public(cohort, made, adam, "mean"),
     }
     if torch.cuda.is_available():

@@ -7,8 +7,9 @@ sampling, a module and an optimiser over the touched rows only, and batches slic
 
 import copy
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -55,9 +56,12 @@ class Factors(nn.Module):
 
 
 class Neural(nn.Module):
-    """NeuMF for one person: a product beside a tower of 256-128-64-32."""
+    """NeuMF for one person: a product beside a tower of 256-128-64-32.
 
-    def __init__(self, product: Tensor, tower: Tensor) -> None:
+    ``network`` gives the layers by their names in ``models.neural_cf``; else they are drawn.
+    """
+
+    def __init__(self, product: Tensor, tower: Tensor, network: Mapping[str, Any] | None = None) -> None:
         super().__init__()
         self.gmf_user = nn.Parameter(0.1 * torch.ones(product.shape[1]))
         self.mlp_user = nn.Parameter(0.1 * torch.ones(tower.shape[1]))
@@ -69,6 +73,14 @@ class Neural(nn.Module):
             nn.Linear(wide // 4, wide // 8), nn.ReLU(),
         )  # fmt: skip
         self.out = nn.Linear(product.shape[1] + wide // 8, 1)
+        if network is not None:
+            linear = [layer for layer in self.layers if isinstance(layer, nn.Linear)]
+            names = [f"layer{number}" for number in range(1, len(linear) + 1)]
+            with torch.no_grad():
+                for name, layer in zip([*names, "out"], [*linear, self.out], strict=True):
+                    weight = torch.from_numpy(network[f"{name}.weight"])
+                    layer.weight.copy_(weight.T if weight.ndim == 2 else weight[None])
+                    layer.bias.copy_(torch.from_numpy(network[f"{name}.bias"]))
 
     def forward(self, rows: Tensor) -> Tensor:
         """A score per row."""
@@ -138,15 +150,25 @@ def sampled(cohort: Epochs, client: int, generator: np.random.Generator) -> tupl
 
 
 def careful(
-    cohort: Epochs, made: Made, optimiser: Optimiser, reduction: str, tables: tuple[str, ...], height: int
+    cohort: Epochs,
+    made: Made,
+    optimiser: Optimiser,
+    reduction: str,
+    tables: tuple[str, ...],
+    drawn: Sequence[tuple[Tensor, Tensor, Tensor]] | None = None,
+    device: str = "cpu",
 ) -> dict[str, Tensor]:
-    """A module over the touched rows and an optimiser per client; batches are slices."""
+    """A module over the touched rows and an optimiser per client; batches are slices.
+
+    ``drawn`` holds each client's samples where they are not to be drawn here.
+    """
     generator = np.random.default_rng(cohort.seed)
     total: dict[str, Tensor] = {}
     loss = nn.BCEWithLogitsLoss(reduction=reduction)
     for client in range(cohort.clients):
-        touched, places, labels = sampled(cohort, client, generator)
-        model = made(touched)
+        own = sampled(cohort, client, generator) if drawn is None else drawn[client]
+        touched, places, labels = (part.to(device) for part in own)
+        model = made(touched).to(device)
         before = {name: array.clone() for name, array in model.state_dict().items()}
         steps = optimiser(model)
         for epoch in range(cohort.epochs):
@@ -159,7 +181,8 @@ def careful(
         for name, array in model.state_dict().items():
             change = array - before[name]
             if name in tables:
-                known = total.setdefault(name, torch.zeros(height, change.shape[1]))
+                room = torch.zeros(cohort.catalogue, change.shape[1], device=device)
+                known = total.setdefault(name, room)
                 known.index_add_(0, touched, change)
             else:
                 total[name] = total.get(name, torch.zeros_like(change)) + change

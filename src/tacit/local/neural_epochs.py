@@ -6,7 +6,7 @@ layer. A client holds the rows its samples touch and no others; only batches are
 optimiser over whole tables would.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -15,7 +15,7 @@ import numpy as np
 from tacit.errors import TacitError
 from tacit.kernels.logistic import Samples, draw_samples
 from tacit.local.logistic_factors import places
-from tacit.local.neural_steps import Networks, trained
+from tacit.local.neural_steps import Networks, alike, trained
 from tacit.local.work import Broadcast, Inbox, LocalWork, Work
 from tacit.models.neural_cf import TABLES, layers
 from tacit.rng import Keys
@@ -130,22 +130,3 @@ class NeuralEpochs(LocalWork):
             whole[owner, ids] = update[name]
             update[name] = whole
         return update
-
-
-def alike(samples: Samples, batch: int, most: int) -> Iterator[Index]:
-    """Groups of at most ``most`` clients with equally many batches in every epoch, similar in size.
-
-    Example:
-        >>> offsets, keys = np.array([0, 1, 2]), np.array([1, 2], "u8")
-        >>> drawn = draw_samples(offsets, np.array([0, 1], "i4"), keys, negatives=1, epochs=2, catalogue=5)
-        >>> [group.tolist() for group in alike(drawn, 8, 4)]
-        [[0, 1]]
-    """
-    batches = -(-samples.counts // batch)
-    order = np.lexsort((np.arange(len(batches)), samples.counts.sum(axis=1), *batches.T[::-1]))
-    start = 0
-    for at in range(1, len(order) + 1):
-        over = at == len(order) or at - start == most
-        if over or (batches[order[at]] != batches[order[start]]).any():
-            yield order[start:at].astype(np.int32)
-            start = at

@@ -1,22 +1,54 @@
 """Steps of Adam for several clients' networks side by side, written out.
 
 Gradients of ``-log σ(±score)``, mean over a client's batch. Everything has the client as its first axis; the
-rows that clients hold lie back to back, with one spare row at the end that padding points to.
+rows that clients hold lie back to back, with one spare row at the end that padding points to. Nothing here
+needs a compiled kernel: NumPy and torch are enough, on a CPU or an accelerator.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from tacit.kernels.logistic import Samples
 from tacit.models.neural_cf import TABLES
-from tacit.types import Index, Long
+from tacit.types import Floats, Index, Long
 
 BETA_1, BETA_2, TINY = 0.9, 0.999, 1e-8
+
+
+class Drawn(Protocol):
+    """Samples: client ``c`` reads ``counts[c, e]`` of them in epoch ``e`` from ``starts[c] + e * room[c]``.
+
+    Each has a slot, the place of its item among the rows the client touches, and a label.
+    """
+
+    @property
+    def starts(self) -> Long:
+        """Where each client's samples begin."""
+        ...
+
+    @property
+    def room(self) -> Long:
+        """How many places an epoch of each client takes."""
+        ...
+
+    @property
+    def counts(self) -> Long:
+        """How many samples each client has in each epoch."""
+        ...
+
+    @property
+    def slots(self) -> Index:
+        """Places among the touched rows."""
+        ...
+
+    @property
+    def labels(self) -> Floats:
+        """One for an own item, zero for another."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -69,7 +101,7 @@ class Adam:
 
 def trained(
     start: Networks,
-    samples: Samples,
+    samples: Drawn,
     group: Index,
     first_rows: Long,
     rate: float,
@@ -101,7 +133,7 @@ def trained(
 
 
 def _batch(
-    samples: Samples, group: Index, first_rows: Long, epoch: int, done: int, batch: int, padding: int
+    samples: Drawn, group: Index, first_rows: Long, epoch: int, done: int, batch: int, padding: int
 ) -> tuple[Any, Any, Any]:
     """Rows, labels and weights (one over the client's batch, zero where padded) of one batch."""
     sizes = np.clip(samples.counts[group, epoch] - done, 0, batch)
@@ -174,3 +206,23 @@ def _step(
             table.move(torch.zeros_like(table.array).index_add_(0, flat, wide), rate, step)
     for name, gradient in gradients.items():
         whole[name].move(gradient, rate, step)
+
+
+def alike(samples: Drawn, batch: int, most: int) -> Iterator[Index]:
+    """Groups of at most ``most`` clients with equally many batches in every epoch, similar in size.
+
+    Example:
+        >>> from tacit.kernels.logistic import draw_samples
+        >>> offsets, keys = np.array([0, 1, 2]), np.array([1, 2], "u8")
+        >>> drawn = draw_samples(offsets, np.array([0, 1], "i4"), keys, negatives=1, epochs=2, catalogue=5)
+        >>> [group.tolist() for group in alike(drawn, 8, 4)]
+        [[0, 1]]
+    """
+    batches = -(-samples.counts // batch)
+    order = np.lexsort((np.arange(len(batches)), samples.counts.sum(axis=1), *batches.T[::-1]))
+    start = 0
+    for at in range(1, len(order) + 1):
+        over = at == len(order) or at - start == most
+        if over or (batches[order[at]] != batches[order[start]]).any():
+            yield order[start:at].astype(np.int32)
+            start = at
