@@ -35,7 +35,7 @@ from tacit.account.claim import Observer
 from tacit.account.events import Nothing
 from tacit.aggregate.mean import Mean
 from tacit.errors import TacitError
-from tacit.federation.sampling import FixedSize
+from tacit.federation.sampling import Everyone, FixedSize
 from tacit.local.meta import Maml, Reptile
 from tacit.local.work import Broadcast, Inbox, LocalWork, Work
 from tacit.methods.privacy_plan import DEFAULT_EPSILON, Budget, planned
@@ -181,7 +181,9 @@ def _twinned(method: Method, twin: Twin) -> Method:
     if twin == "local":
         note = "local twin: each device trains the network alone, from the same random start"
         nobody = {observer: Nothing() for observer in Observer}
-        alone = replace(exchange, name="alone", aggregator=NothingArrives(), exposes=nobody)
+        alone = replace(
+            exchange, name="alone", sampling=Everyone(), aggregator=NothingArrives(), exposes=nobody
+        )
         return replace(method, exchanges=(alone,), rounds=1, notes=(*method.notes, note))
     return method
 
@@ -402,10 +404,15 @@ def fofl_self(
 
 
 def _paper(data: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Section 4.1's network on the features of section 3.2; unstated: hidden sizes, step sizes, negatives."""
+    """Section 4.1's network on the features of section 3.2, and section 4.3's noise.
+
+    Unstated in the paper, and chosen here: hidden sizes, step sizes, negatives, the step of the clip norm.
+    """
     del given
+    frappe = data.startswith("frappe")
     return {
-        "about_items": "count+cost" if data.startswith("frappe") else "genres",
+        "about_items": "count+cost" if frappe else "genres", "liked": 0.0 if frappe else 3.0,
+        "mode": "as-published", "clip": 35.0 if frappe else 40.0, "quantile": 0.9, "clip_rate": 1.0,
         "bins": 0, "words": 0, "ids": 0, "embedding": 64, "hidden": "64-32-16-8", "rounds": 100,
         "clients": 30, "epochs": 20, "rate": 0.3, "reg": 0.01, "meta_rate": 1.0, "outer": "plain",
         "negatives": 4.0, "adapt": "all", "draws": "sampled", "tune_rate": 0.3,

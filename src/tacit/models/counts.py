@@ -1,5 +1,6 @@
 """What a client's history is to a network on features: a weight and a target per group of equal items."""
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -36,6 +37,16 @@ class Reading:
     negatives: float = 4.0
     liked: float = 0.0
     low: Literal["ignore", "negative"] = "ignore"
+
+    def base(self, head: Literal["sigmoid", "linear"]) -> float:
+        """The score that says how many of the samples are positives; it is known before anybody trains.
+
+        Example:
+            >>> round(Reading(negatives=4.0).base("sigmoid"), 4)
+            -1.3863
+        """
+        known = self.kind == "implicit" and head == "sigmoid" and self.negatives > 0
+        return -math.log(self.negatives) if known else 0.0
 
     def counts(self, cohort: Cohort, groups: Index, drawn: Segment | None = None) -> Counts:
         """The cohort's samples; without ``drawn`` negatives, what drawing them would give on average."""

@@ -102,12 +102,13 @@ class FeatureNetwork(Model):
         return self.encoding.cells(apart=bool(self.shape.ids))
 
     def shared(self, catalogue: int, keys: Keys) -> dict[str, Array]:
-        """All parameters of the network."""
+        """All parameters of the network; before it has learned anything it says what chance says."""
         from tacit.models.network import started
 
         if self.encoding is UNSETTLED:
             raise TacitError("a network without features", "settle the method in its surroundings first")
-        return started(self.shape, self.encoding, catalogue, keys)
+        found = started(self.shape, self.encoding, catalogue, keys)
+        return {**found, "output.bias": found["output.bias"] + np.float32(self.reading.base(self.shape.head))}
 
     def private(self, users: Index, keys: Keys) -> dict[str, Array]:
         """Nothing: a device starts from what it is sent, as REPTILE does."""
