@@ -65,8 +65,8 @@ def _rows(name: str) -> list[Row]:
     films = name == "ml-100k"
     plain = {"plain": True}
     raw = {"mask": "none", "rate": 0.001, "rounds": 600 if films else 800, **plain}
-    mean = {"mask": "global-mean", "rate": 0.004 if films else 0.002, "rounds": 300 if films else 600, **plain}
     over = {"rate": 0.004, "rounds": 300, **plain}
+    mean = {"mask": "global-mean", **(over if films else {"rate": 0.002, "rounds": 600, **plain})}
     regs = (0.08, 0.1, 0.12) if films else (0.2, 0.3, 0.4)
     own = {"mask_reg": (10.0, 30.0, 100.0) if films else (30.0, 300.0, 1000.0), "reg": regs[:2]}
     alone = {"reg": (3.0, 10.0, 30.0, 100.0) if films else (10.0, 30.0, 300.0, 1000.0)}
