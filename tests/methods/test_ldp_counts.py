@@ -100,8 +100,11 @@ def test_a_device_finds_its_owners_place_by_the_conditional_mean():
     federation, met, _ = lists(300, 20, halves=True)
     world, _ = asked(ldp_spectral(epsilon=2000.0, items=20, history=20), federation)
     shared = {name: np.asarray(array, dtype=np.float64) for name, array in world.server.shared.items()}
-    mean, directions = np.clip(shared["popularity"], 1e-4, 0.99), shared["directions"]
-    variance = mean * (1 - mean)
+    doubt = shared["doubt"][0]
+    assert 0 < doubt < 0.05
+    mean, directions = shared["popularity"], shared["directions"]
+    likely = np.clip(mean, 2 * doubt, 0.99)
+    variance = likely * (1 - likely)
     rest = np.maximum(variance - (directions**2).sum(axis=1), 0.1 * variance)
     joint = np.linalg.inv(directions @ directions.T + np.diag(rest))
     expected = (met - mean) @ joint @ directions

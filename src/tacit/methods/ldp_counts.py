@@ -14,6 +14,7 @@ other items.
     server: broadcasts chosen and their popularity; each client sends its randomised difference
     server: C <- covariance of the vectors, whose noise is known
             keep eigenvalues above (1 + sqrt(items / people))^2 of it, undo their inflation and their tilt
+            popularity of the chosen <- both estimates, each weighed by the other's noise
     device: z <- (I + L^T Psi^-1 L)^-1 L^T Psi^-1 (x - popularity);  score <- popularity + L z
 
 ``mechanism=bits`` asks for ``share`` of the budget as single bits through the proxy, then for one randomised

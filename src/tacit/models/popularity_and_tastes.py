@@ -33,7 +33,9 @@ class PopularityModel(Model):
     """``x_i = popularity_i + directions_i . z + e_i``: whether an item was met, with a normal ``z``.
 
     A device estimates its owner's ``z`` from its true history; no directions (``dim=0``): popularity alone.
-    ``chosen`` items are those that directions may touch.
+    ``chosen`` items are those that directions may touch. ``doubt`` is the standard deviation of the noise in
+    their popularity: an item's own variance is that of a share of at least two of them, else those whose
+    estimate happens to lie at zero would seem to vary so little that they alone would say who somebody is.
     """
 
     dim: int
@@ -50,7 +52,8 @@ class PopularityModel(Model):
         if not self.chosen:
             return arrays
         chosen = np.arange(min(self.chosen, catalogue), dtype=np.int32)
-        return {**arrays, "chosen": chosen, "expected": np.zeros(len(chosen), dtype=np.float32)}
+        expected, doubt = np.zeros(len(chosen), dtype=np.float32), np.zeros(1, dtype=np.float32)
+        return {**arrays, "chosen": chosen, "expected": expected, "doubt": doubt}
 
     def private(self, users: Index, keys: Keys) -> dict[str, Array]:
         """Tastes not known yet."""
@@ -73,9 +76,12 @@ class PopularityModel(Model):
 
     def _fold(self, shared: Mapping[str, Array]) -> tuple[Floats, Floats, Floats]:
         """``Psi^-1 L``, the inverse, and ``L^T Psi^-1 popularity``: the same for everybody."""
-        popularity = np.clip(np.asarray(shared["popularity"], dtype=np.float64), 1e-4, 0.99)
+        doubt = float(shared["doubt"][0]) if "doubt" in shared else 0.0
+        least = min(max(1e-4, 2 * doubt), 0.5)
+        popularity = np.asarray(shared["popularity"], dtype=np.float64)
         directions = np.asarray(shared["directions"], dtype=np.float64)
-        variance = popularity * (1 - popularity)
+        likely = np.clip(popularity, least, 0.99)
+        variance = likely * (1 - likely)
         rest = np.maximum(variance - (directions**2).sum(axis=1), 0.1 * variance)
         weighted = directions / rest[:, np.newaxis]
         inverse = np.linalg.inv(np.eye(self.dim) + directions.T @ weighted)

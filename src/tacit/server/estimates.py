@@ -114,7 +114,8 @@ class SpectralStep(ServerStep):
         directions[chosen, :width] = found.vectors * np.sqrt(found.strengths) / slope
         popularity: Any = shared["popularity"].copy()
         popularity[chosen] = (mean - (1 - slope) / 2) / slope
-        return {**shared, "directions": directions, "popularity": popularity}, state
+        doubt = np.array([math.sqrt(noise.mean() / reports) / slope], dtype=np.float32)
+        return {**shared, "directions": directions, "popularity": popularity, "doubt": doubt}, state
 
 
 @dataclass(frozen=True)
@@ -157,6 +158,11 @@ class VectorSpectralStep(ServerStep):
         chosen: Any = shared["chosen"]
         directions = np.zeros_like(shared["directions"])
         directions[chosen, : len(found.strengths)] = found.vectors * np.sqrt(found.strengths / self.stretch)
+        # Two estimates of the same share, each weighed by the other's noise.
+        first, second = self.history / self.gains[0] ** 2, unit**2
         popularity: Any = shared["popularity"].copy()
-        popularity[chosen] = expected + unit * moments["single"]
-        return {**shared, "directions": directions, "popularity": popularity}, state
+        again = expected + unit * moments["single"]
+        popularity[chosen] = (second * popularity[chosen] + first * again) / (first + second)
+        spread = math.sqrt(first * second / (first + second) / max(1, int(moments["reports"][0])))
+        doubt = np.array([spread], dtype=np.float32)
+        return {**shared, "directions": directions, "popularity": popularity, "doubt": doubt}, state
