@@ -193,3 +193,11 @@ def test_a_fitted_one_is_saved_not_pickled_and_leaves_nothing_behind(frame):
     del ours
     gc.collect()
     assert not home.exists()
+
+
+@pytest.mark.parametrize("method", ["dplcf", "ldp-popularity", "local-lr"])
+def test_a_method_without_rounds_can_be_opened_again(method, tmp_path):
+    settings = {"n_min": 2} if method == "ldp-popularity" else {}
+    ours = Recommender(method, **settings).fit(TINY)
+    again = Recommender.load(ours.save(tmp_path / "run"))
+    assert again.recommend(7) == ours.recommend(7)

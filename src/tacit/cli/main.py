@@ -7,7 +7,20 @@ from typing import Annotated, Any
 import typer
 
 from tacit import __version__
-from tacit.cli import audit, bench, budget, compare, data, device, recommend, report, reproduce, run
+from tacit.cli import (
+    audit,
+    bench,
+    budget,
+    card,
+    compare,
+    data,
+    device,
+    export,
+    recommend,
+    report,
+    reproduce,
+    run,
+)
 from tacit.errors import TacitError
 
 # The parser's own exceptions, wherever the installed typer keeps them (its own copy of click, or click).
@@ -38,7 +51,22 @@ def _common(version: Annotated[bool, _Version] = False) -> None:  # noqa: FBT002
     del version  # told before a command is looked for
 
 
-for _module in (run, compare, data, recommend, report, reproduce, budget, bench, audit, report, device):
+_COMMANDS = (
+    run,
+    compare,
+    data,
+    recommend,
+    report,
+    reproduce,
+    budget,
+    bench,
+    audit,
+    device,
+    export,
+    card,
+)
+
+for _module in _COMMANDS:
     _module.add_to(app)
 
 

@@ -108,9 +108,8 @@ def resolved(
     ratings = dataset.scale is not None and method.predicts_ratings
     chosen = experiment.split or ("ratings-5fold:1" if ratings else _usual(dataset))
     parts = split(dataset, chosen, seed=experiment.seed)
-    complete = replace(
-        experiment, settings=settings, split=chosen, rounds=method.rounds if isinstance(method, Method) else 0
-    )
+    rounds = method.rounds if isinstance(method, Method) and "rounds" in settings else 0
+    complete = replace(experiment, settings=settings, split=chosen, rounds=rounds)
     return complete, Plan(
         name=experiment.method,
         method=method,

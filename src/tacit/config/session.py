@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit.config.experiment import Experiment, resolved
+from tacit.config.tracking import tracked
 from tacit.data.frames import written_table
 from tacit.data.interactions import Dataset
 from tacit.errors import TacitError
@@ -31,15 +32,29 @@ class Session:
 
     def finished(self, listener: Listener, loaded: float) -> dict[str, Any] | None:
         """Run to the end, write the result and its report; ``None`` if asked to stop (all is saved)."""
-        result = self.trained(listener, loaded)
-        if result is not None:
+        return self._tracked(listener, loaded, report=True)
+
+    def trained(self, listener: Listener, loaded: float) -> dict[str, Any] | None:
+        """The same without a report."""
+        return self._tracked(listener, loaded, report=False)
+
+    def _tracked(self, listener: Listener, loaded: float, *, report: bool) -> dict[str, Any] | None:
+        tracking = tracked(listener, self.experiment.to_mapping(), self.folder.path.name)
+        try:
+            result = self._executed(tracking or listener, loaded)
+        except BaseException:
+            if tracking is not None:
+                tracking.closed("FAILED")
+            raise
+        if result is not None and report:
             from tacit.report.page import write_report  # plotting loads on first use
 
             write_report(self.folder.path)
+        if tracking is not None:
+            tracking.closed("KILLED") if result is None else tracking.finished(result, self.folder.path)
         return result
 
-    def trained(self, listener: Listener, loaded: float) -> dict[str, Any] | None:
-        """Run to the end and write the result; ``None`` if the listener asked to stop (all is saved)."""
+    def _executed(self, listener: Listener, loaded: float) -> dict[str, Any] | None:
         try:
             found = execute(self.plan, self.folder, listener, {"load": round(loaded, 4)})
         except Interrupted:

@@ -168,14 +168,18 @@ def _products(tastes: Tensor, items: Tensor) -> Tensor:
     return (items @ tastes.unsqueeze(2)).squeeze(2)
 
 
+def item_rows(parameters: Parameters, net: Net) -> Tensor:
+    """What each group's features add to the first hidden layer, with its bias: clients x groups x width."""
+    first = parameters["hidden.0.bias"].unsqueeze(1)
+    if not net.encoding.items:
+        return first.expand(-1, len(net.designs), -1)
+    rows = _table(parameters, "items", net.encoding.items)
+    return first + torch.einsum("gr,nrh->ngh", net.designs, rows)
+
+
 def _deep(parameters: Parameters, net: Net, own: Tensor | None) -> Tensor:
     bend = torch.relu if net.shape.units == "relu" else torch.sigmoid
-    first = parameters["hidden.0.bias"].unsqueeze(1)
-    if net.encoding.items:
-        rows = _table(parameters, "items", net.encoding.items)
-        first = first + torch.einsum("gr,nrh->ngh", net.designs, rows)
-    else:
-        first = first.expand(-1, len(net.designs), -1)
+    first = item_rows(parameters, net)
     for part in (own, parameters.get("own.row")):
         if part is not None:
             first = first + part.unsqueeze(1)

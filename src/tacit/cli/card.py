@@ -1,0 +1,21 @@
+"""``tacit card``: what a model is, for those who are given it."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command of this module."""
+    app.command("card", epilog="Example: tacit card runs/mine")(card)
+
+
+def card(
+    run: Annotated[Path, typer.Argument(help="The folder of a finished run.")],
+    out: Annotated[Path | None, typer.Option(help="Where to write it (README.md in the run).")] = None,
+) -> None:
+    """Write a model card in Hugging Face's layout, from the run's own ledgers."""
+    from tacit.report.card import write_card  # loads on first use
+
+    typer.echo(str(write_card(run, out)))

@@ -1,0 +1,82 @@
+"""A finished run's model as a file for another program."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from tacit import __version__
+from tacit.config.serving import Served
+from tacit.errors import TacitError
+from tacit.export.scoring import scoring_graph
+from tacit.models.masked_factorisation import MaskedScorer
+from tacit.runtime.folder import RunFolder
+from tacit.types import Array
+
+CHECKED = 32  # people whose scores are compared
+TOLERANCE = 1e-4  # of the largest score: two programs add single-precision numbers in different orders
+
+
+@dataclass(frozen=True)
+class Exported:
+    """A written file: what it takes, and how far its scores are from Tacit's (``None``: not compared)."""
+
+    path: Path
+    inputs: dict[str, int]
+    items: int
+    bytes: int
+    difference: float | None
+
+
+def exported_onnx(served: Served, run: Path, path: Path) -> Exported:
+    """Write the scoring graph and, where ONNX Runtime is installed, compare its scores with Tacit's."""
+    if served.model is None:
+        raise TacitError(
+            f"{served.plan.name} is a baseline without a graph", "export a federated method's run"
+        )
+    drawing, scores = scoring_graph(served.model, served.shared)
+    items, result = served.plan.dataset.items, RunFolder.opened(run).result()
+    about = {
+        "tacit": __version__,
+        "method": served.plan.name,
+        "data": str(result["data"]),
+        "item_ids": json.dumps(served.plan.dataset.item_ids.values.tolist()),
+        "privacy": json.dumps(result["privacy"]),
+        "inputs": "what a device keeps, one row per person, worked out from the history by Tacit's fold-in",
+    }
+    drawing.written(path, scores, items, about)
+    return Exported(
+        path, drawing.inputs, items, path.stat().st_size, _difference(served, path, list(drawing.inputs))
+    )
+
+
+def device_rows(served: Served, users: Array, names: list[str]) -> dict[str, Array]:
+    """What the graph takes of some people: their private arrays, and what they work out themselves."""
+    found = {name: served.private[name][users] for name in names if name in served.private}
+    if "mask" in names and isinstance(served.scorer, MaskedScorer):
+        mask = served.scorer.mask
+        own = {name: array[users] for name, array in served.private.items()}
+        items = served.plan.dataset.items
+        offsets = np.arange(len(users) + 1, dtype=np.int64) * items
+        every = np.tile(np.arange(items, dtype=np.int32), len(users))
+        found["mask"] = mask.values(served.shared, own, offsets, every).reshape(len(users), items)
+    return {name: np.ascontiguousarray(found[name], dtype=np.float32) for name in names}
+
+
+def _difference(served: Served, path: Path, names: list[str]) -> float | None:
+    try:
+        import onnxruntime
+    except ImportError:
+        return None
+    users = served.known.people[:CHECKED]
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    (theirs,) = session.run(["scores"], device_rows(served, users, names))
+    ours = served.scorer.scores(users)
+    difference = float(np.abs(np.asarray(theirs) - ours).max() / max(1.0, float(np.abs(ours).max())))
+    if not difference <= TOLERANCE:
+        path.unlink()
+        raise TacitError(
+            f"the graph's scores differ from Tacit's by {difference:.2g} of the largest", "please report this"
+        )
+    return difference
