@@ -16,7 +16,7 @@ from tacit.errors import TacitError
 from tacit.ledger.privacy import PrivacyLedger
 from tacit.methods.fmf_ldp import fmf_ldp
 from tacit.rng import SeededKeys
-from tacit.round import claim_of, first_state
+from tacit.round import OpenExchange, broadcast_of, claim_of, client_side, first_state, server_side
 from tacit.runtime.simulate import Execution, new_world, one_round
 from tacit.testing.tiny import tiny_federation
 from tacit.transport.direct import direct
@@ -25,6 +25,7 @@ from tacit.transport.shuffle_proxy import (
     Opener,
     Proxy,
     ShuffleProxy,
+    handed_over,
     message_nbytes,
     report_nbytes,
     sealed,
@@ -80,6 +81,15 @@ def test_repeated_reports_and_wrong_sizes_are_refused_and_counted(copies, length
     taken = proxy.receive("odd", [bytes(length) for length in lengths])
     assert taken == all(length == 4 for length in lengths)
     assert proxy.refused["size"] == (not taken)
+
+
+@given(each=st.integers(1, 4), sent=st.integers(0, 6))
+def test_nobody_sends_more_or_fewer_reports_than_the_others(each, sent):
+    """A number of one's own would tell whose reports they are, and more would count for more."""
+    proxy = Proxy(size=4, n_min=1, each=each)
+    assert proxy.receive("somebody", [bytes([place] * 4) for place in range(sent)]) == (sent == each)
+    assert proxy.refused["count"] == (sent != each)
+    assert proxy.people == (sent == each)
 
 
 @settings(max_examples=25, deadline=None)
@@ -163,6 +173,36 @@ def test_sealing_changes_neither_model_nor_bytes_nor_claims(mechanism):
     assert [r.traffic for r in told] == [r.traffic for r in sealed_]
     assert [r.claim for r in told] == [r.claim for r in sealed_]
     assert told[0].traffic.up > open_[0].traffic.up
+
+
+@pytest.mark.parametrize("mechanism", ["one-bit", "privunit"])
+def test_devices_proxy_and_server_apart_do_what_the_simulation_does(mechanism):
+    """The three ends as separate programs would use them, with nothing but bytes in between."""
+    federation, method = tiny_federation(30, 20, seed=3), fmf_ldp(dim=3, k=6, n_min=2, mechanism=mechanism)
+    (exchange,) = method.exchanges
+    world = new_world(method, federation, SeededKeys(5))
+    state = world.server
+    received = exchange.local.prepared(broadcast_of(exchange, state))
+    private = X25519PrivateKey.generate()
+    size = report_nbytes(9 if mechanism == "privunit" else 1)
+    proxy = Proxy(size, n_min=2, each=6)
+    for user in federation.people:
+        cohort = federation.cohort(np.array([user], dtype=np.int32))
+        sent = client_side(exchange, (None,), received, {}, cohort, None, SeededKeys(5)).messages
+        words = np.asarray(sent.arrays["reports"], dtype="<u4").reshape(6, -1)
+        wires = [sealed(word.tobytes(), private.public_key(), Envelope("train", 0)) for word in words]
+        assert proxy.receive(f"device {user}", wires)
+    people = proxy.people
+    opener = Opener(private, Envelope("train", 0))
+    reports = opener.opened(proxy.batch())
+    opened = OpenExchange(exchange, state, invited=30, population=30, keys=SeededKeys(9), tally=None)
+    opened.receive(handed_over(reports, people, each=6, words=(size - 48) // 4))
+    record = opened.close()
+    (simulated,) = one_round(world)
+    after = server_side(method, state, {"round": opened.tally}, [record], SeededKeys(9))
+    assert np.array_equal(after.shared["items"], world.server.shared["items"])
+    assert record.claim == simulated.claim
+    assert record.traffic == simulated.traffic
 
 
 def test_what_crosses_is_what_is_counted():

@@ -3,7 +3,8 @@
 A synthetic log at MovieLens 20M's shape (75,040 people, 9,781 items, 17.4 million interactions), 5 factors,
 100 reports a person. *lazy* computes user vectors, the reported entries, one bit each and their sum. The
 others compute each person's whole clipped gradient first, as published code does, then the same. *round* is
-the library's whole round (messages, bytes, claims, shuffling) and *train* is 20 of them for 50,000 people.
+the library's whole round (messages, bytes, claims, shuffling), *round-rotated* the same about entries of
+rotated gradients, and *train* is 20 rounds for 50,000 people.
 """
 
 import time
@@ -137,8 +138,10 @@ def _seconds(work: Callable[[], object]) -> float:
     return time.process_time() - began
 
 
-def _rounds(federation: Federation, reports: int, rounds: int, threads: int) -> Callable[[], object]:
-    method = fmf_ldp(mode="as-published", k=reports, rounds=rounds, n_min=2)
+def _rounds(
+    federation: Federation, reports: int, rounds: int, threads: int, *, rotated: bool = False
+) -> Callable[[], object]:
+    method = fmf_ldp(mode="corrected" if rotated else "as-published", k=reports, rounds=rounds, n_min=2)
 
     def work() -> None:
         world = new_world(method, federation, SeededKeys(1), Execution(threads))
@@ -190,6 +193,8 @@ def run(
     cut = int(offsets[trained])
     part = Federation(offsets[: trained + 1], columns[:cut], ones[:cut], items)
     seconds["round"] = min(_seconds(_rounds(whole, reports, 1, threads)) for _ in range(repeats))
+    turned = _rounds(whole, reports, 1, threads, rotated=True)
+    seconds["round-rotated"] = min(_seconds(turned) for _ in range(repeats))
     seconds[f"train-{epochs}-epochs-{trained}-people"] = _seconds(_rounds(part, reports, epochs, threads))
     ratios = {name: seconds[name] / seconds["lazy"] for name in sizes if name != "lazy"}
     return {
