@@ -4,6 +4,7 @@ Randomness is keyed, so a replay sends the very messages that the run sent. Roun
 first; a person's last uploads among them are attacked.
 """
 
+import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from tacit.audit import linkability, membership
 from tacit.audit.evidence import Evidence, Metrics, Skipped
 from tacit.audit.rated_set import mixing_of
 from tacit.audit.scored import answers, letters, masked, sums, uploads
@@ -31,6 +33,8 @@ from tacit.runtime.simulate import World, new_world, one_round, set_up
 from tacit.types import Array, Delivers, Index
 
 ROUNDS = 5
+RETRAINED_ROUNDS = 50
+AUDIT = "audit.json"
 MOST_PEOPLE = 1000
 UNSEEN = {
     Delivers.SUM: "the server is handed one sum, no single uploads",
@@ -60,6 +64,21 @@ ATTACKS: Mapping[str, Attack] = {
 }
 
 
+@dataclass(frozen=True)
+class Retraining:
+    """An attack that trains the run once more, with coins of its own: who could carry it out, and how."""
+
+    observer: str
+    run: Callable[[Plan, int, Listener], Mapping[str, Any] | Skipped]
+
+
+RETRAINED: Mapping[str, Retraining] = {
+    "user-membership": Retraining("release", membership.user_membership),
+    "one-run-canaries": Retraining("release", membership.one_run_canaries),
+    "shuffle-linkability": Retraining("server", linkability.shuffle_linkability),
+}
+
+
 def audited(
     folder: Path, names: Sequence[str], rounds: int, data_dir: Path | None, listener: Listener
 ) -> dict[str, Any]:
@@ -68,18 +87,51 @@ def audited(
     Raises:
         TacitError: The folder is no run's, or a name is no attack's.
     """
+    known = {**ATTACKS, **RETRAINED}
     for name in names:
-        if name not in ATTACKS:
-            raise TacitError(f"no attack is called {name!r}", nearest(name, ATTACKS))
+        if name not in known:
+            raise TacitError(f"no attack is called {name!r}", nearest(name, known))
     opened = RunFolder.opened(folder)
     _, plan = resolved(Experiment.from_mapping(opened.config()), data_dir)
     if not isinstance(plan.method, Method):
         raise TacitError(f"{plan.name} sees all data in one place", "audit a federated method's run")
-    evidence = observed(plan, rounds or ROUNDS, listener)
     finished = (folder / "result.json").exists()
     claims = opened.result()["privacy"] if finished else []
-    found = attacked(evidence, names or tuple(ATTACKS))
-    return {"run": str(folder), "rounds": len(evidence.truth.asked), "privacy": claims, **found}
+    found = {
+        "run": str(folder),
+        "rounds": min(rounds or ROUNDS, plan.method.rounds),
+        "privacy": claims,
+        "attacks": every_attack(plan, names or tuple(known), rounds, listener),
+    }
+    keep(opened, found)
+    return found
+
+
+def every_attack(plan: Plan, names: Sequence[str], rounds: int, listener: Listener) -> list[dict[str, Any]]:
+    """The attacks named, in their order: those on one replay first, then those that train anew."""
+    read = [name for name in ATTACKS if name in names]
+    found = attacked(observed(plan, rounds or ROUNDS, listener), read)["attacks"] if read else []
+    for name in RETRAINED:
+        if name in names:
+            told = RETRAINED[name].run(plan, rounds or RETRAINED_ROUNDS, listener)
+            line: dict[str, Any] = {"name": name, "observer": RETRAINED[name].observer}
+            if isinstance(told, Skipped):
+                found.append({**line, "metrics": {}, "skipped": told.reason})
+            else:
+                plain = {key: _plain(value) for key, value in told["metrics"].items()}
+                found.append({**line, **told, "metrics": plain})
+    return found
+
+
+def keep(folder: RunFolder, found: Mapping[str, Any]) -> None:
+    """Write ``audit.json`` into the run's folder, for its report; attacks left out now stay as they were."""
+    file = folder.path / AUDIT
+    before = json.loads(file.read_text("utf-8"))["attacks"] if file.exists() else []
+    now = {line["name"] for line in found["attacks"]}
+    merged = [*found["attacks"], *(line for line in before if line["name"] not in now)]
+    order = {name: place for place, name in enumerate([*ATTACKS, *RETRAINED])}
+    merged.sort(key=lambda line: order.get(line["name"], len(order)))
+    folder.save_text(AUDIT, json.dumps({**found, "attacks": merged}, indent=1))
 
 
 def attacked(evidence: Evidence, names: Sequence[str] = tuple(ATTACKS)) -> dict[str, Any]:

@@ -1,0 +1,149 @@
+"""Who took part: plain for undefended models, hidden by noise, and refused loudly where noise is broken."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tacit.audit import linkability
+from tacit.audit.evidence import Skipped
+from tacit.audit.grid import Defence, grid, rows
+from tacit.audit.linkability import Log, scored, shuffle_linkability
+from tacit.audit.membership import one_run_canaries, user_membership
+from tacit.audit.retrained import Silent
+from tacit.audit.suite import every_attack, keep
+from tacit.cli.audit import refuted
+from tacit.config.experiment import Experiment, resolved
+from tacit.federation.sampling import Everyone, FixedSize
+from tacit.protect.noise import GaussianNoise
+from tacit.protect.protection import chain
+from tacit.rng import SeededKeys
+from tacit.runtime.folder import RunFolder
+from tacit.runtime.listener import Listener
+
+DATA = "demo:users=80,items=60,mean=12"
+
+
+def plan_of(method, **settings):
+    return resolved(Experiment.from_mapping({"method": method, "data": DATA, "settings": settings}))[1]
+
+
+class Weak(GaussianNoise):
+    """Claims its noise and adds a hundredth of it."""
+
+    def on_server(self, total, bound, state, facts, keys):
+        """Less than was claimed."""
+        return GaussianNoise(self.noise / 100).on_server(total, bound, state, facts, keys)
+
+
+def weakened(plan):
+    """The same plan with the noise on the sum a hundredth of what its event says."""
+
+    def settle(method, around):
+        done = replace(method, settle=plan.method.settle).settled(around)
+        (exchange,) = done.exchanges
+        stages = [
+            Weak(stage.noise) if isinstance(stage, GaussianNoise) else stage
+            for stage in exchange.protections.stages
+        ]
+        return replace(done, exchanges=(replace(exchange, protections=chain(*stages)),))
+
+    return replace(plan, method=replace(plan.method, settle=settle))
+
+
+def test_the_silent_are_asked_and_never_answer():
+    people, keys = np.arange(50, dtype="i4"), SeededKeys(1)
+    rule = Silent(FixedSize(20), frozenset({3, 4, 5}))
+    for round in range(20):
+        drawn, heard = FixedSize(20).draw(people, round, keys), rule.draw(people, round, keys)
+        assert set(heard.tolist()) == set(drawn.tolist()) - {3, 4, 5}
+    assert len(Silent(Everyone(), frozenset()).draw(people, 0, keys)) == 50
+
+
+def test_a_plain_model_gives_its_people_away():
+    found = user_membership(plan_of("fcf", upload="dense"), 4, Listener())["metrics"]
+    assert found["advantage"] > 0.8
+    assert found["tpr_at_1_percent"] > 0.5
+    assert "epsilon_claimed" not in found
+
+
+def test_noise_hides_who_took_part_and_its_claim_holds():
+    plan = plan_of("dp-privrec", epsilon=1.0, clients=20, rounds=4)
+    for attack in (user_membership, one_run_canaries):
+        told = attack(plan, 4, Listener())
+        found = told["metrics"]
+        assert found["epsilon_claimed"] == pytest.approx(1.0, abs=0.01)
+        assert found["epsilon_lower_bound"] <= found["epsilon_claimed"]
+        assert found["allowed_advantage"] < 0.5
+        assert "exceeds" not in told
+
+
+def test_broken_noise_is_refuted_and_says_so_with_exit_1(capsys):
+    plan = weakened(plan_of("dp-privrec", epsilon=1.0, clients=1.0, rounds=4, clip_rate=0.0))
+    told = one_run_canaries(plan, 4, Listener())
+    assert told["metrics"]["epsilon_lower_bound"] > told["metrics"]["epsilon_claimed"]
+    line = {"name": "one-run-canaries", "observer": "release", **told}
+    assert refuted({"attacks": [line]}) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("tacit: claim refuted: one-run-canaries: measured epsilon is at least")
+    assert error.count("\n") == 1
+    assert refuted({"attacks": [{"name": "x", "metrics": {}}]}) == 0
+
+
+def test_rows_by_item_have_no_canaries_and_entries_no_direction():
+    assert isinstance(one_run_canaries(plan_of("fedmf"), 2, Listener()), Skipped)
+    assert isinstance(user_membership(plan_of("fmf-ldp", k=4, n_min=10), 2, Listener()), Skipped)
+    assert isinstance(shuffle_linkability(plan_of("fedmf"), 2, Listener()), Skipped)
+
+
+def test_shuffled_reports_are_not_linked_beyond_chance():
+    found = shuffle_linkability(plan_of("fmf-ldp", k=8, n_min=10), 1, Listener())["metrics"]
+    assert found["distinct_sizes"] == 1
+    assert found["repeated_bytes"] == 0
+    assert found["linked_by_size"] == found["prior_linked_by_size"]
+    # One in a million: five standard errors.
+    assert abs(found["linked_by_order"] - found["prior_linked_by_order"]) < 5 * found["standard_error"]
+
+
+def test_a_proxy_that_forgets_to_shuffle_is_seen(monkeypatch):
+    monkeypatch.setattr(linkability.Proxy, "batch", lambda self: self.waiting)
+    found = shuffle_linkability(plan_of("fmf-ldp", k=8, n_min=10), 1, Listener())["metrics"]
+    assert found["linked_by_order"] == pytest.approx(7 * 50 / 399, abs=1e-6)
+
+
+def test_sizes_that_differ_link():
+    told = scored(Log(np.array([1, 1, 2, 2], "i4"), 0, np.array([7, 7, 8, 8], "i4")))
+    assert told["linked_by_size"] == 1.0
+    assert told["prior_linked_by_size"] == pytest.approx(1 / 3)
+
+
+def test_the_grid_has_a_cell_for_every_attack_and_protection():
+    columns = (
+        Defence("plain", Experiment.from_mapping({"method": "fedmf"})),
+        Defence("fillers", Experiment.from_mapping({"method": "fedrec"})),
+    )
+    found = grid(["rated-set-one-upload", "shuffle-linkability"], DATA, 2, None, Listener(), columns)
+    names, table = rows(found)
+    assert names == ["attack", "plain", "fillers"]
+    assert [row[0] for row in table] == [
+        "ε server",
+        "ε release",
+        "rated-set-one-upload",
+        "shuffle-linkability",
+    ]
+    assert table[0][1:] == ["∞", "∞"]
+    assert table[2][1].startswith("1 (")
+    assert table[3][1:] == ["–", "–"]
+
+
+def test_an_audit_is_kept_in_the_folder_and_parts_of_it_replaced(tmp_path):
+    folder = RunFolder.created(tmp_path / "run", {"method": "fedmf"})
+    plan = plan_of("fedmf")
+    both = every_attack(plan, ["rated-set-one-upload", "shuffle-linkability"], 2, Listener())
+    keep(folder, {"run": "run", "privacy": [], "attacks": both})
+    one = every_attack(plan, ["rated-set-one-upload"], 2, Listener())
+    keep(folder, {"run": "run", "privacy": [], "attacks": one})
+    import json
+
+    names = [line["name"] for line in json.loads((tmp_path / "run" / "audit.json").read_text())["attacks"]]
+    assert names == ["rated-set-one-upload", "shuffle-linkability"]
