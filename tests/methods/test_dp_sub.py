@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 from tacit.account.claim import Adjacency, Observer
 from tacit.account.events import Gaussian, Laplace, NonPrivate, RandomisedResponse
 from tacit.config.experiment import with_protection
+from tacit.data.interactions import Features
 from tacit.errors import TacitError
 from tacit.ledger.privacy import PrivacyLedger
 from tacit.methods.dp_sub import dp_fedmf, priv_fedmf_sub
 from tacit.methods.fedrec import fedmf
 from tacit.rng import SeededKeys
+from tacit.round import Surroundings
 from tacit.runtime.simulate import Execution, new_world, one_round, set_up
 from tacit.testing.reference.dp_sub import chosen_rows, local_epochs, server_round
 from tacit.testing.tiny import tiny_federation
@@ -43,7 +45,8 @@ def trained(method, federation, seed=1, execution=None):
 
 def slow_client(world, user, vector, rows, place):
     """The samples of one client in the coming round, and what the slow loop makes of them."""
-    local = world.method.exchanges[0].local
+    local: Any = world.method.exchanges[0].local
+    local = getattr(local, "inner", local)
     cohort = world.federation.cohort(np.array([user], dtype=np.int32))
     drawn = local._drawn(cohort, world.keys, world.server.round, place, local.epochs)
     epochs = []
@@ -186,6 +189,56 @@ def test_compressing_noisy_updates_keeps_the_claim_and_saves_bytes(spec):
     assert records[0].claim == records[1].claim
     assert records[1].traffic.up < records[0].traffic.up
     assert records[1].traffic.down == records[0].traffic.down
+
+
+def dgc(**changed):
+    return dp_fedmf(**{**QUIET, "share": 0.25, "warm_up": 0, **changed})
+
+
+def test_deep_gradient_compression_loses_nothing():
+    """Without momentum what was sent and what devices still hold add up to every gradient there was."""
+    federation = tiny_federation(20, 15)
+    world = new_world(dgc(), federation, SeededKeys(1))
+    start = world.server.shared["items"].astype(float)
+    kept_back = np.zeros((20, 15, 4))
+    for round in range(4):
+        before = {name: array.copy() for name, array in world.private.items()}
+        received = world.server.shared["items"].astype(float)
+        asked = world.method.exchanges[0].sampling.draw(federation.people, round, world.keys)
+        expected = kept_back.copy()
+        for user in asked:
+            done = slow_client(world, user, before["user"][user], received, None)
+            expected[user] += (received - done.rows) / 0.1
+        (record,) = one_round(world)
+        sent = (received - world.server.shared["items"]) / 0.1
+        kept_back = world.private["unsent/items"].astype(float)
+        np.testing.assert_allclose(sent + (kept_back - expected).sum(axis=0), 0, atol=2e-4)
+        assert record.traffic.numbers_up == 10 * 15  # a quarter of 15 x 4 numbers from each of ten
+    assert np.abs(world.server.shared["items"] - start).max() > 0.01
+
+
+def test_deep_gradient_compression_under_noise_tells_no_places():
+    federation = tiny_federation(20, 15)
+    world = new_world(dgc(noise="gaussian", clip=0.5, sigma=3.0), federation, SeededKeys(1))
+    (record,) = one_round(world)
+    assert record.claim.event(Observer.SERVER) == Gaussian(noise_std=1.5, clip=0.5)
+    assert record.traffic.ids_up == 0
+    assert record.traffic.numbers_up == 10 * 15
+    with pytest.raises(TacitError, match="whole tables"):
+        dgc(noise="published")
+
+
+def test_devices_that_cannot_be_simulated_with_their_memory_are_refused():
+    around = Surroundings(10**6, 10**4, Features(), Features())
+    with pytest.raises(TacitError, match="would take"):
+        dgc().settled(around)
+
+
+@pytest.mark.parametrize("change", [{"share": 0.5}, {"warm_up": 4}, {"momentum": 0.5}], ids=str)
+def test_every_setting_of_deep_gradient_compression_matters(change):
+    federation = tiny_federation(users=20, items=30)
+    base, changed = (trained(dgc(**more), federation)[0] for more in ({}, change))
+    assert not np.array_equal(scores(base), scores(changed))
 
 
 @pytest.mark.parametrize("spec", ["topk:1.0", "svd:4", "half", "int8"])

@@ -32,10 +32,12 @@ from tacit.account.claim import Observer
 from tacit.account.events import Nothing
 from tacit.aggregate.per_item import PerItemMean
 from tacit.aggregate.submodel import ReportedShare, SubModelSum
+from tacit.errors import TacitError
 from tacit.federation.sampling import Everyone, FixedSize
 from tacit.ledger.record import Traffic
 from tacit.local.logistic_factors import LogisticFactors
 from tacit.local.own_bits import OwnBits
+from tacit.local.residual import Residual
 from tacit.methods.twins import Twin, alone, central
 from tacit.models.logistic_factorisation import LogisticFactorisation
 from tacit.models.sub_model import Selected, Unselected
@@ -44,11 +46,13 @@ from tacit.protect.noise import GaussianNoise
 from tacit.protect.protection import Chain, chain, none
 from tacit.protect.randomised_response import RandomisedResponse
 from tacit.protect.row_laplace import RowLaplace
+from tacit.protect.shared_mask import SharedMask, kept
+from tacit.protect.sparsify import NonZero
 from tacit.round import Citation, Exchange, Method, Surroundings
-from tacit.schedule import Decaying
+from tacit.schedule import Decaying, Warming
 from tacit.server.step import Descent
 from tacit.server.sub_model import Choosing
-from tacit.settings import Count, CountOrShare, Dim, NonNegative, Positive, Share, checked
+from tacit.settings import Count, CountOrShare, Dim, Natural, NonNegative, Positive, Share, checked
 from tacit.transport.direct import direct
 
 PAPER = Citation(
@@ -69,6 +73,7 @@ BITS_IN_THE_CLEAR = {
     Observer.RELEASE: "the choice of rows is an exact function of everyone's histories",
 }
 PLAIN = replace(PAPER, says="no claim of privacy (FedMF is the paper's baseline without noise)")
+MOST_MEMORY = 4.0  # gigabytes that a simulation may hold of what devices have not sent
 Noise = Literal["gaussian", "published", "none"]
 Redraw = Literal["never", "round"]
 
@@ -148,12 +153,17 @@ def dp_fedmf(
     clip: NonNegative = 1.0,
     epsilon: Positive = 2.0,
     sigma: Positive = 1.0,
+    share: Share = 1.0,
+    warm_up: Natural = 4,
+    momentum: NonNegative = 0.0,
     twin: Twin = "none",
 ) -> Method:
     """Implicit matrix factorisation with noise on every upload (clip + Laplace as published, or Gaussian).
 
     ``noise=gaussian`` clips a person's whole upload to ``clip`` and adds normal noise of ``sigma * clip``;
     ``noise=published`` clips row by row and adds Laplace noise of scale ``clip * epochs / epsilon``.
+    ``share`` below 1 is deep gradient compression of the item table: so much of it travels after ``warm_up``
+    rounds, and a device remembers what it did not send, with ``momentum``.
 
     Example:
         >>> dp_fedmf(noise="published", epsilon=2.0).exchanges[0].protections.stages
@@ -163,7 +173,48 @@ def dp_fedmf(
     """
     recipe = Recipe(dim, rounds, rate, epochs, batch, negatives, clients, spread, twin)
     guard = _noise(noise, clip, epsilon, sigma, epochs)
-    return _published(recipe.method("dp-fedmf", guard, dense=True), noise)
+    method = recipe.method("dp-fedmf", guard, dense=True)
+    if share < 1 and twin == "none":
+        if noise == "published":
+            raise TacitError(
+                "the published noise covers whole tables, and share leaves entries out",
+                "add --protect topk:SHARE in its place, or choose noise=gaussian",
+            )
+        method = replace(method, settle=Remembering(Warming(share, warm_up), momentum, told=noise == "none"))
+    return _published(method, noise)
+
+
+@dataclass(frozen=True)
+class Remembering:
+    """Deep gradient compression of the item table, once its size is known.
+
+    ``told``: the largest entries travel with their places. Otherwise those of a public draw do, without
+    places, so that the noise's claim stays.
+    """
+
+    share: Warming
+    momentum: float
+    told: bool
+
+    def __call__(self, method: Method, around: Surroundings) -> Method:
+        """The method whose devices keep what they did not send."""
+        model, (train,) = method.model, method.exchanges
+        assert isinstance(model, LogisticFactorisation)
+        size = 8e-9 * around.people * around.catalogue * model.dim
+        if size > MOST_MEMORY:
+            raise TacitError(
+                f"what {around.people} simulated devices have not sent would take {size:.0f} GB",
+                "take a smaller data set or dim, or --protect topk:SHARE, which forgets it",
+            )
+        choice: Literal["largest", "shared"] = "largest" if self.told else "shared"
+        work = Residual(train.local, ("items",), self.share, kept, self.momentum, 0.0, choice)
+        last = NonZero() if self.told else SharedMask(self.share, (("items", (around.catalogue, model.dim)),))
+        chain_ = replace(train.protections, stages=(*train.protections.stages, last))
+        return replace(
+            method,
+            model=replace(model, memory=around.catalogue),
+            exchanges=(replace(train, local=work, protections=chain_),),
+        )
 
 
 def _noise(noise: Noise, clip: float, epsilon: float, sigma: float, epochs: int) -> Chain:

@@ -150,7 +150,7 @@ def _guard(
     sigma: float,
     mask: Protection | None = None,
     deep: tuple[str, ...] = (),
-    share: float = 1.0,
+    share: float | None = 1.0,
 ) -> Chain:
     if noise == "published":
         return chain(PublishedNoise(clip, sigma, deep, share))
@@ -250,7 +250,7 @@ def dp_fedncf_dgc(
     names = layers(len(recipe.widths) - 1)
     schedule = Warming(share, warm_up)
     mask = SharedMask(schedule, recipe.shapes(names))
-    method = recipe.method("dp-fedncf-dgc", _guard(noise, clip, sigma, mask, names, share), "mean")
+    method = recipe.method("dp-fedncf-dgc", _guard(noise, clip, sigma, mask, names, share=None), "mean")
     train = method.exchanges[0]
     choice: Literal["shared", "largest"] = "largest" if noise == "published" else "shared"
     local = Residual(_dense(train.local), names, schedule, kept, momentum, local_clip, choice)

@@ -19,7 +19,8 @@ class LogisticFactorisation(Model):
     """``score(u, i) = u . v_i``; vectors start as normal numbers of deviation ``spread``.
 
     With ``sub_model`` only chosen rows are ever sent; ``unselected`` says where the others are ranked.
-    ``negatives`` is how much all unmet items together weigh against an own one, for newcomers.
+    ``negatives`` is how much all unmet items together weigh against an own one, for newcomers. ``memory`` is
+    for how many rows a device keeps what it has not sent yet (deep gradient compression).
     """
 
     dim: int
@@ -28,6 +29,7 @@ class LogisticFactorisation(Model):
     sub_model: bool = False
     unselected: Unselected = "last"
     fold_reg: float = 1.0
+    memory: int = 0
 
     def _start(self) -> MatrixFactorisation:
         return MatrixFactorisation(self.dim, "normal", self.spread)
@@ -38,8 +40,12 @@ class LogisticFactorisation(Model):
         return {**table, **nothing_chosen_yet(catalogue)} if self.sub_model else table
 
     def private(self, users: Index, keys: Keys) -> dict[str, Array]:
-        """Each person's vector."""
-        return self._start().private(users, keys)
+        """Each person's vector, and what their device keeps back."""
+        found = self._start().private(users, keys)
+        if self.memory:
+            shape = (len(users), self.memory, self.dim)
+            found |= {f"{kept}/items": np.zeros(shape, np.float32) for kept in ("velocity", "unsent")}
+        return found
 
     def folded_in(self, shared: Mapping[str, Array], cohort: Cohort) -> dict[str, Array]:
         """A newcomer's vector by logistic regression (Newton) on what they met against all they did not."""

@@ -4,12 +4,14 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from tacit.account.claim import Adjacency, Bound, Claim, Observer
 from tacit.account.events import Gaussian, NonPrivate
 from tacit.errors import TacitError
 from tacit.protect.clip import norms, scaled, shrunk
 from tacit.protect.protection import Draws, Protection
-from tacit.protect.sparsify import TopK
+from tacit.protect.sparsify import NonZero, TopK
 from tacit.rng import Keyed
 from tacit.types import Array, Arrays, RoundFacts, Rows
 
@@ -19,7 +21,8 @@ class PublishedNoise(Protection):
     """Two parts, ``deep`` and the rest: the deep one made sparse, both clipped and noised (Eqs. 12 to 14).
 
     Noise of deviation ``sigma * clip`` goes on the numbers that are sent. ``share`` is what is left of the
-    deep arrays, the largest entries; 1 leaves them whole.
+    deep arrays, the largest entries; 1 leaves them whole, ``None`` says that the local work chose already and
+    put zeros elsewhere.
 
     Formal guarantees:
         With ``share=1``: a Gaussian event for two releases, each of norm ``clip``. Below 1 none, for the
@@ -29,14 +32,19 @@ class PublishedNoise(Protection):
     clip: float
     sigma: float
     deep: tuple[str, ...] = ()
-    share: float = 1.0
+    share: float | None = 1.0
 
     def __post_init__(self) -> None:
-        if self.clip <= 0 or self.sigma <= 0 or not 0 < self.share <= 1:
+        if self.clip <= 0 or self.sigma <= 0 or (self.share is not None and not 0 < self.share <= 1):
             raise TacitError(
                 f"noise with clip={self.clip}, sigma={self.sigma}, share={self.share}",
                 "give clip and sigma above 0, and a share above 0 and at most 1",
             )
+
+    @property
+    def sparse(self) -> bool:
+        """Whether places are told."""
+        return bool(self.deep) and self.share != 1
 
     @property
     def parts(self) -> int:
@@ -52,8 +60,9 @@ class PublishedNoise(Protection):
         """Keep the largest deep entries, then clip part by part."""
         deep: Arrays = {name: update[name] for name in self.deep if name in update}
         rest = {name: array for name, array in update.items() if name not in deep}
-        if deep and self.share < 1:
-            deep = TopK(self.share).on_client(deep, bound, state, keys)
+        if deep and self.sparse:
+            choice = NonZero() if self.share is None else TopK(self.share)
+            deep = choice.on_client(deep, bound, state, keys)
         found: dict[str, Array | Rows] = {}
         for part in (rest, deep):
             if part:
@@ -70,17 +79,24 @@ class PublishedNoise(Protection):
                     f"noise on the sparse rows of {name!r} leaves their ids in the clear",
                     "use a method that sends whole tables",
                 )
-            values: Any = array.values if isinstance(array, Rows) else array
-            each = values.size // max(1, len(draws.users))
             own = replace(draws, purpose=f"{draws.purpose}/{name}")
-            noise = (self.sigma * self.clip * own.normals(each)).reshape(values.shape).astype(values.dtype)
-            found[name] = replace(array, values=values + noise) if isinstance(array, Rows) else values + noise
+            if isinstance(array, Rows):
+                values: Any = array.values
+                drawn = own.normals(math.prod(array.whole))
+                noise = np.concatenate([one[:sent] for one, sent in zip(drawn, array.lengths, strict=True)])
+                found[name] = replace(array, values=values + self._scaled(noise[:, np.newaxis], values))
+            else:
+                noise = own.normals(math.prod(array.shape[1:])).reshape(array.shape)
+                found[name] = array + self._scaled(noise, array)
         return found
+
+    def _scaled(self, noise: Any, values: Any) -> Any:
+        return (self.sigma * self.clip * noise).astype(values.dtype)
 
     def event(self, claim: Claim, state: Any, facts: RoundFacts) -> Claim:
         """What the numbers promise; nothing where places are told."""
         del state, facts
-        if self.deep and self.share < 1:
+        if self.sparse:
             told = NonPrivate("the places of the largest entries are sent without noise")
             return claim.with_event(Observer.SERVER, told).with_event(Observer.RELEASE, told)
         size = self.clip * math.sqrt(self.parts)

@@ -16,7 +16,7 @@ from tacit.types import Array, Arrays, RankOne, RoundFacts, Rows, Steps
 
 
 def largest(values: Array, keep: int) -> Array:
-    """The places of the ``keep`` largest numbers in size, in rising order.
+    """The places of the ``keep`` largest numbers in size, in rising order; of equal ones the first.
 
     Example:
         >>> largest(np.array([0.5, -3.0, 1.0]), 2)
@@ -24,7 +24,11 @@ def largest(values: Array, keep: int) -> Array:
     """
     if keep >= len(values):
         return np.arange(len(values))
-    return np.sort(np.argpartition(np.abs(values), len(values) - keep)[len(values) - keep :])
+    sizes = np.abs(values)
+    limit = np.partition(sizes, len(sizes) - keep)[len(sizes) - keep]
+    chosen = ~(sizes <= limit)  # what is not a number stays, so that the server can refuse it
+    chosen[np.flatnonzero(sizes == limit)[: max(0, keep - np.count_nonzero(chosen))]] = True
+    return np.flatnonzero(chosen)
 
 
 def cells_of(array: Array, places: list[Array]) -> Rows:
@@ -55,7 +59,7 @@ class TopK(Protection):
     edge case                    what happens
     ===========================  ==========================================================
     rows with ids                the largest entries of the rows that are there
-    equal sizes at the limit     one of them is kept, always the same
+    equal sizes at the limit     the first of them are kept
     vectors, tables of one row   treated like any other array
     ===========================  ==========================================================
     """
@@ -106,6 +110,34 @@ class TopK(Protection):
             counts=None,
             cells=width,
         )
+
+    def event(self, claim: Claim, state: Any, facts: RoundFacts) -> Claim:
+        """What was private stays private; what was not is not."""
+        del state, facts
+        return claim
+
+
+@dataclass(frozen=True)
+class NonZero(Protection):
+    """Entries of whole arrays that are zero do not travel; for local work that leaves some out itself.
+
+    Formal guarantees:
+        None: the places of the others are told in the clear.
+    """
+
+    def steps(self, incoming: Steps | None) -> None:
+        """Not numbers at fixed places that could be added up under masks."""
+        del incoming
+
+    def on_client(self, update: Arrays, bound: Bound | None, state: Any, keys: Keyed) -> Arrays:
+        """Leave the zeros out."""
+        del bound, state, keys
+        return {
+            name: cells_of(array, [np.flatnonzero(one) for one in array])
+            if isinstance(array, np.ndarray)
+            else array
+            for name, array in update.items()
+        }
 
     def event(self, claim: Claim, state: Any, facts: RoundFacts) -> Claim:
         """What was private stays private; what was not is not."""
