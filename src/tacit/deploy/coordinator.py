@@ -5,9 +5,9 @@ waited for any more or the deadline has passed. Every step is journaled, so that
 same journal goes on where the last one was killed.
 """
 
+import hashlib
 import itertools
 import json
-import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -40,8 +40,10 @@ from tacit.ledger.record import ExchangeRecord, Traffic
 from tacit.rng import SeededKeys
 from tacit.round import Exchange, Method, OpenExchange, ServerState, first_state, server_side
 from tacit.transport.secure_sum.layout import Layout
+from tacit.transport.secure_sum.plan import plan_for
 from tacit.transport.secure_sum.server import Server
 from tacit.transport.secure_sum.terms import SumAborted
+from tacit.transport.shuffle_proxy import ShuffleProxy, report_nbytes
 from tacit.types import Index, RoundFacts
 
 
@@ -207,7 +209,7 @@ class Coordinator:
         if kept is None:
             drawn = exchange.sampling.draw(casting.parts[exchange.part], self.state.round, self._keys)
             invited = np.array([s for s in drawn.tolist() if self._allowed_slot(s)], dtype=np.int32)
-            kept = Opened(secrets.token_hex(16), invited, None, None)
+            kept = Opened(self._nonce(exchange.name), invited, None, None)
             self.journal.open(number, kept.nonce, kept.invited)
         place = Place(self.charter.run, self.state.round, exchange.name, kept.nonce)
         opened = OpenExchange(
@@ -236,12 +238,17 @@ class Coordinator:
         )
         if isinstance(reception, Summed):
             moved = reception.replayed()
-            if moved is not None:
-                step.pending = set(moved)
+            if reception.leg or reception.over:
+                step.pending = set() if reception.over else set(moved or ())
             step.place = replace(place, leg=reception.leg)
             step.answered = reception.answered()
             step.waiting = step.pending - step.answered
         return step
+
+    def _nonce(self, exchange: str) -> str:
+        """The same for the same question: a server put back to an older state asks what was answered before."""
+        text = f"{self.charter.run}/{self.state.round}/{exchange}".encode()
+        return hashlib.blake2b(text, key=self.identity, digest_size=16).hexdigest()
 
     def _allowed_slot(self, slot: int) -> bool:
         return slot in self.devices and not self.devices[slot].revoked
@@ -263,12 +270,13 @@ class Coordinator:
         shuffles = shuffled_by(exchange)
         if shuffles is not None or self._writes_letters(number):
             people = {slot: device.identity for slot, device in self.devices.items() if not device.revoked}
-            self._link().open(place, people, invited.tolist(), _size(pattern, shuffles), _crowd(shuffles))
+            self._link().open(place, people, invited.tolist(), *_reports(pattern, shuffles))
         if carried_by_sum(exchange) is not None:
             layout = Layout.of(pattern.arrays, facts)
             terms = terms_of(exchange, self.charter.run, facts, broadcast, layout)
             server = Server(terms, directory(self.devices, invited), invited.tolist())
-            return Summed(number, self.journal, opened, layout, terms, server)
+            least = plan_for(len(invited), terms.rates).minimum
+            return Summed(number, self.journal, opened, layout, terms, server, least)
         if shuffles is not None:
             return Shuffled(
                 exchange,
@@ -375,10 +383,12 @@ class Coordinator:
         ):
             raise Refused(Reason.REPLAYED, "it belongs to another round")
         if frame.kind is Kind.REFUSAL:
-            step.waiting.discard(slot)
+            said = _no(frame)
+            if said != No.NO_PROXY.value:  # which may be back in a moment: it is asked again
+                step.waiting.discard(slot)
             if slot not in step.silent | step.answered:
                 step.silent.add(slot)
-                self.journal.count("device", _no(frame))
+                self.journal.count("device", said)
             return
         if frame.kind is not Kind.ANSWER:
             raise Refused(Reason.MALFORMED, "it is not an answer")
@@ -494,18 +504,12 @@ def _no(frame: Frame) -> str:
     return name if name in {no.value for no in No} else No.UNABLE.value
 
 
-def _size(pattern: Pattern, shuffles: Any) -> int:
-    """The length of one sealed report; 0 where there are none."""
+def _reports(pattern: Pattern, shuffles: ShuffleProxy | None) -> tuple[int, int, int]:
+    """The length of a sealed report, how many a person sends, how many people must be behind a batch."""
     if shuffles is None:
-        return 0
-    from tacit.transport.shuffle_proxy import report_nbytes
-
+        return 0, 0, 1
     honest: Any = pattern.arrays["reports"]
-    return report_nbytes(honest.shape[2] if honest.ndim == 3 else 1)
-
-
-def _crowd(shuffles: Any) -> int:
-    return 1 if shuffles is None else shuffles.n_min
+    return report_nbytes(honest.shape[2] if honest.ndim == 3 else 1), honest.shape[1], shuffles.n_min
 
 
 def _pairs(words: list[str]) -> list[tuple[str, str]]:

@@ -33,7 +33,9 @@ from tacit.rng import Keys
 from tacit.round import Exchange, Outgoing, ServerState, claim_of, client_side
 from tacit.transport.secure_sum.client import Client
 from tacit.transport.secure_sum.layout import Layout
-from tacit.transport.secure_sum.terms import SumAborted
+from tacit.transport.secure_sum.plan import plan_for
+from tacit.transport.secure_sum.terms import SumAborted, Terms
+from tacit.transport.secure_sum.wire import Roster
 from tacit.transport.shuffle_proxy import Envelope, Opener, report_nbytes, sealed
 from tacit.types import Array, Cohort, RoundFacts, Rows
 
@@ -85,7 +87,16 @@ class _Sum:
     place: Place
     client: Client
     model: str
+    terms: Terms
+    least: int
+    honest: int
     told: dict[int, bytes] = field(default_factory=dict)
+
+    def refuse_small(self, roster: bytes) -> None:
+        """A crowd as invited, and as many honest people as noise in shares counts on, or no answer."""
+        plan = Roster.read(roster, self.terms).plan
+        if plan.clients < self.least or plan.honest < self.honest:
+            raise Declined(No.SUM_ABORTED)
 
 
 class Participant:
@@ -112,7 +123,6 @@ class Participant:
         self._clock = clock
         self._charters: dict[str, Charter] = {}
         self._sums: dict[tuple[str, str], _Sum] = {}
-        self._known: dict[tuple[str, int], bytes] = {}
         self._turn = threading.Lock()
 
     def answer(self, wire: bytes) -> bytes:
@@ -403,19 +413,30 @@ class Participant:
         if before is not None:
             raise Declined(No.ANSWERED_BEFORE)  # two sums of one round could be subtracted
         self._may(question, charter)
-        for slot, identity in question.people.items():
-            if self._known.setdefault((place.run, slot), identity) != identity:
-                raise Declined(No.FOREIGN_SERVER)
+        self._pin(place.run, question.people)
         done = self._worked(question, charter)
+        carrier = carried_by_sum(question.exchange)
+        assert carrier is not None
+        assert carrier.steps is not None
+        least = plan_for(question.facts.invited, carrier.rates).minimum
         layout = Layout.of(done.messages.arrays, question.facts)
         terms = terms_of(question.exchange, place.run, question.facts, question.broadcast, layout)
         vector = layout.vector(done.messages.arrays, 0, terms.ring)
         client = Client(terms, question.slot, question.keys.identity, question.people, vector)
         # From here on this round is spent: a crash before the sum is over leaves it unanswered.
         self._commit(question, charter, done, b"", 5 * 16 + terms.nbytes)
-        begun = _Sum(place, client, digest(question.broadcast))
+        begun = _Sum(place, client, digest(question.broadcast), terms, least, carrier.steps.honest)
         self._sums[person, place.exchange] = begun
         return self._leg_told(begun, 0, question.slot, question.keys, client.start())
+
+    def _pin(self, run: str, people: Mapping[int, bytes]) -> None:
+        """Whoever was met once keeps their key: a server cannot pass somebody else off as them later."""
+        kept = json.loads(self.store.note(run, "people") or b"{}")
+        met = {str(slot): identity.hex() for slot, identity in people.items()}
+        if any(kept.get(slot, identity) != identity for slot, identity in met.items()):
+            raise Declined(No.FOREIGN_SERVER)
+        if not met.keys() <= kept.keys():
+            self.store.keep_note(run, "people", json.dumps({**kept, **met}).encode())
 
     def _leg(self, frame: Frame, person: str, keys: PersonKeys) -> bytes:
         place = Place.of(frame)
@@ -426,6 +447,8 @@ class Participant:
             return under_way.told[place.leg]
         if place.leg != len(under_way.told):
             raise Declined(No.OUT_OF_TURN)
+        if place.leg == 1:
+            under_way.refuse_small(frame.parts[0])
         message = under_way.client.receive(frame.parts[0])
         return self._leg_told(under_way, place.leg, frame.read("slot", int), keys, message)
 

@@ -23,7 +23,7 @@ MOST = 1 << 30
 _TABLES = """
 CREATE TABLE facts (name TEXT PRIMARY KEY, value BLOB NOT NULL);
 CREATE TABLE exchanges (nonce TEXT PRIMARY KEY, place TEXT NOT NULL, size INTEGER NOT NULL,
-                        crowd INTEGER NOT NULL, people TEXT NOT NULL, invited TEXT NOT NULL,
+                        amount INTEGER NOT NULL, crowd INTEGER NOT NULL, people TEXT NOT NULL, invited TEXT NOT NULL,
                         closed INTEGER NOT NULL DEFAULT 0);
 CREATE TABLE senders (nonce TEXT, mark BLOB, content BLOB, PRIMARY KEY (nonce, mark)) WITHOUT ROWID;
 CREATE TABLE reports (at INTEGER PRIMARY KEY, nonce TEXT, mark BLOB, sealed BLOB, UNIQUE (nonce, mark));
@@ -111,7 +111,8 @@ class ProxyService:
         if frame.kind not in {Kind.POST, Kind.FETCH}:
             raise Refused(Reason.MALFORMED, "it is not for a proxy")
         row = self._db.execute(
-            "SELECT place, size, people, invited, closed FROM exchanges WHERE nonce = ?", (place.nonce,)
+            "SELECT place, size, people, invited, closed, amount FROM exchanges WHERE nonce = ?",
+            (place.nonce,),
         ).fetchone()
         if row is None or json.loads(row[0]) != place.head():
             raise Refused(Reason.REPLAYED, "no such exchange is open")
@@ -123,17 +124,19 @@ class ProxyService:
             raise Refused(Reason.UNSIGNED)
         if frame.kind is Kind.FETCH:
             return self._letters(place, slot, closed=bool(row[4]))
-        return self._post(frame, place, slot, row[1], json.loads(row[3]), closed=bool(row[4]))
+        return self._post(frame, place, slot, (row[1], row[5]), json.loads(row[3]), closed=bool(row[4]))
 
     def _open(self, frame: Frame, place: Place) -> bytes:
         people = frame.read("people", dict)
         self._db.execute(
-            "INSERT INTO exchanges (nonce, place, size, crowd, people, invited) VALUES (?, ?, ?, ?, ?, ?)"
+            "INSERT INTO exchanges (nonce, place, size, amount, crowd, people, invited)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?)"
             " ON CONFLICT (nonce) DO UPDATE SET people = excluded.people",
             (
                 place.nonce,
                 json.dumps(place.head()),
                 frame.read("size", int),
+                frame.read("each", int),
                 frame.read("crowd", int),
                 json.dumps(people),
                 json.dumps(frame.read("invited", list)),
@@ -145,7 +148,7 @@ class ProxyService:
         return framed(Kind.KEPT, place.head(), [], self._identity)
 
     def _post(
-        self, frame: Frame, place: Place, slot: int, size: int, invited: list[int], *, closed: bool
+        self, frame: Frame, place: Place, slot: int, due: tuple[int, int], invited: list[int], *, closed: bool
     ) -> bytes:
         if slot not in invited:
             raise Refused(Reason.UNINVITED)
@@ -164,8 +167,9 @@ class ProxyService:
         if len(frame.parts) != 1 + len(readers):
             raise Refused(Reason.MALFORMED)
         reports, letters = frame.parts[0], frame.parts[1:]
-        if len(reports) % size if size else reports:
-            raise Refused(Reason.WRONG_SHAPE, "reports of another size")
+        size, each = due
+        if len(reports) != size * each:
+            raise Refused(Reason.WRONG_SHAPE, "reports of another size or number")
         self._db.execute("INSERT INTO senders VALUES (?, ?, ?)", (place.nonce, mark, content))
         for at in range(0, len(reports), size or 1):
             self._keep_report(place.nonce, reports[at : at + size])

@@ -40,6 +40,7 @@ class ProxyLink:
         people: Mapping[int, bytes],
         invited: Sequence[int],
         size: int,
+        each: int,
         crowd: int,
     ) -> None:
         """An exchange begins: who writes and reads, how long a report is, how many stand behind a batch."""
@@ -48,6 +49,7 @@ class ProxyLink:
             "people": {str(slot): identity.hex() for slot, identity in people.items()},
             "invited": list(invited),
             "size": size,
+            "each": each,
             "crowd": crowd,
         }
         _asked(self.send, framed(Kind.OPEN, head, [], self.identity), Kind.KEPT, self.proxy)

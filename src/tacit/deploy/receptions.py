@@ -19,8 +19,9 @@ from tacit.round import Exchange, OpenExchange, ServerState
 from tacit.transport.secure_sum.carrier import SecureSum
 from tacit.transport.secure_sum.layout import Layout, ring_for
 from tacit.transport.secure_sum.server import Phase, Server
+from tacit.transport.secure_sum.terms import Reason as Why
 from tacit.transport.secure_sum.terms import SumAborted, Terms
-from tacit.transport.shuffle_proxy import Envelope, Opener, ShuffleProxy, message_nbytes
+from tacit.transport.shuffle_proxy import Envelope, Opener, ShuffleProxy, handed_over
 from tacit.transport.transport import Messages
 from tacit.types import Index, RoundFacts
 
@@ -113,12 +114,8 @@ class Shuffled(Reception):
         honest = self.pattern.arrays["reports"]
         assert isinstance(honest, np.ndarray)
         words = honest.shape[2] if honest.ndim == 3 else 1
-        fitting = [report for report in raw if len(report) == 4 * words]
-        self.count("wrong shape", len(raw) - len(fitting))
-        reports = np.frombuffer(b"".join(fitting), dtype="<u4").reshape(-1, words).astype(np.uint32)
-        nobody = np.full(batch.people, -1, dtype=np.int32)
-        nbytes = np.full(batch.people, message_nbytes(honest.shape[1], words), dtype=np.int64)
-        self.opened.receive(Messages(nobody, {"reports": reports}, nbytes))
+        self.count("wrong shape", sum(len(report) != 4 * words for report in raw))
+        self.opened.receive(handed_over(raw, batch.people, honest.shape[1], words))
 
 
 @dataclass
@@ -131,11 +128,13 @@ class Summed(Reception):
     layout: Layout
     terms: Terms
     server: Server
+    least: int
     leg: int = 0
     up: int = 0
     down: int = 0
     outgoing: dict[int, bytes] = field(default_factory=dict)
     aborted: SumAborted | None = None
+    _heard_of: int = 0
 
     def parts(self, slot: int) -> tuple[bytes, ...]:
         """The protocol's message to this person."""
@@ -154,14 +153,21 @@ class Summed(Reception):
         if self.server.ignored:
             raise Refused(Reason.OUT_OF_TURN, self.server.ignored[slot])
         self.up += len(message)
+        self._heard_of += 1
 
     def advance(self) -> tuple[int, ...] | None:
         """Close the leg; too few people abort the sum."""
+        if self.over:
+            return None
         self.journal.keep_advance(self.step, self.leg)
         return self._moved()
 
     def _moved(self) -> tuple[int, ...] | None:
         try:
+            if self.server.phase is Phase.KEYS and self._heard_of < self.least:
+                raise SumAborted(
+                    Why.TOO_FEW_KEYS, f"{self._heard_of} people answered, {self.least} are needed"
+                )
             self.outgoing = self.server.advance()
         except SumAborted as error:
             self.aborted = error
@@ -169,6 +175,11 @@ class Summed(Reception):
         self.leg += 1
         self.down += sum(map(len, self.outgoing.values()))
         return None if self.server.phase is Phase.DONE else tuple(sorted(self.outgoing))
+
+    @property
+    def over(self) -> bool:
+        """Whether nobody is asked anything more."""
+        return self.aborted is not None or self.server.phase is Phase.DONE
 
     def replayed(self) -> tuple[int, ...] | None:
         """Bring the sum to where it was before a kill; who takes part in the leg under way."""

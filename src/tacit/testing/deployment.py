@@ -26,7 +26,7 @@ from tacit.testing.tiny import tiny_federation
 
 SEED = 7
 SERVER = b"the server's own secret, 32 byte"
-FAST = Pace(deadline=0.2, again=0.05, wait=0.0)
+FAST = Pace(deadline=20.0, again=0.05, wait=0.0)
 
 
 @dataclass

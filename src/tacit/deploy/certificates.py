@@ -1,0 +1,155 @@
+"""A certificate authority of one's own, and certificates it vouches for: for trying out, and for a first start."""
+
+import datetime
+import ipaddress
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tacit.errors import TacitError
+
+DAYS = 365
+
+
+@dataclass(frozen=True)
+class Certified:
+    """Where a certificate, its key and the authority that vouches for it lie."""
+
+    certificate: Path
+    key: Path
+    authority: Path
+
+
+@dataclass(frozen=True)
+class Authority:
+    """A folder with ``ca.pem`` (to hand out) and ``ca.key`` (to keep).
+
+    Example:
+        >>> import tempfile
+        >>> authority = Authority.made(Path(tempfile.mkdtemp()))
+        >>> authority.vouched("server", ["127.0.0.1", "localhost"]).certificate.name
+        'server.pem'
+    """
+
+    folder: Path
+
+    @property
+    def certificate(self) -> Path:
+        """What devices are given."""
+        return self.folder / "ca.pem"
+
+    @classmethod
+    def made(cls, folder: Path, days: int = DAYS) -> "Authority":
+        """A fresh authority."""
+        from cryptography import x509
+        from cryptography.hazmat.primitives.asymmetric import ec
+
+        folder.mkdir(parents=True, exist_ok=True)
+        authority = cls(folder)
+        key = ec.generate_private_key(ec.SECP256R1())
+        name = _name("Tacit authority of one's own")
+        usage = x509.KeyUsage(
+            digital_signature=True,
+            content_commitment=False,
+            key_encipherment=False,
+            data_encipherment=False,
+            key_agreement=False,
+            key_cert_sign=True,
+            crl_sign=True,
+            encipher_only=False,
+            decipher_only=False,
+        )
+        built = (
+            _begun(name, name, key, days)
+            .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+            .add_extension(usage, critical=True)
+        )
+        signed = _signed(built, key, key)
+        _write(authority.certificate, signed, private=False)
+        _write(folder / "ca.key", _pem(key), private=True)
+        return authority
+
+    def vouched(self, name: str, addresses: Sequence[str], days: int = DAYS) -> Certified:
+        """A key and a certificate for a server at these addresses (names or IP addresses)."""
+        from cryptography import x509
+        from cryptography.hazmat.primitives import serialization
+        from cryptography.hazmat.primitives.asymmetric import ec
+        from cryptography.x509.oid import ExtendedKeyUsageOID
+
+        try:
+            own: Any = serialization.load_pem_private_key((self.folder / "ca.key").read_bytes(), None)
+            root = x509.load_pem_x509_certificate(self.certificate.read_bytes())
+        except (OSError, ValueError) as error:
+            raise TacitError(f"{self.folder} holds no authority", "make one, or give your own files") from error
+        key = ec.generate_private_key(ec.SECP256R1())
+        built = (
+            _begun(_name(name), root.subject, key, days)
+            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+            .add_extension(x509.SubjectAlternativeName([_address(one) for one in addresses]), critical=False)
+            .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        )
+        found = Certified(self.folder / f"{name}.pem", self.folder / f"{name}.key", self.certificate)
+        _write(found.certificate, _signed(built, own, key), private=False)
+        _write(found.key, _pem(key), private=True)
+        return found
+
+
+def _address(text: str) -> Any:
+    from cryptography import x509
+
+    try:
+        return x509.IPAddress(ipaddress.ip_address(text))
+    except ValueError:
+        return x509.DNSName(text)
+
+
+def _name(common: str) -> Any:
+    from cryptography import x509
+    from cryptography.x509.oid import NameOID
+
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common)])
+
+
+def _begun(subject: Any, issuer: Any, key: Any, days: int) -> Any:
+    from cryptography import x509
+
+    now = datetime.datetime.now(datetime.UTC)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(hours=1))
+        .not_valid_after(now + datetime.timedelta(days=days))
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+    )
+
+
+def _signed(built: Any, own: Any, key: Any) -> bytes:
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+
+    del key
+    issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(own.public_key())
+    signed = built.add_extension(issuer, critical=False).sign(own, hashes.SHA256())
+    return signed.public_bytes(serialization.Encoding.PEM)
+
+
+def _pem(key: Any) -> bytes:
+    from cryptography.hazmat.primitives import serialization
+
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+
+
+def _write(file: Path, content: bytes, *, private: bool) -> None:
+    try:
+        handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600 if private else 0o644)
+        with os.fdopen(handle, "wb") as opened:
+            opened.write(content)
+    except OSError as error:
+        raise TacitError(f"cannot write {file} ({error.strerror})", "choose another folder") from error

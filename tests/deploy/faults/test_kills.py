@@ -1,0 +1,196 @@
+"""kill -9 at every phase: of the server, the proxy, any device. Scripted: each phase once, all in one run.
+
+A kill is a process that is gone between two writes: what it had in memory is dropped, a new one starts on its
+folder. The federation must end with the model, the ledger and the bytes it has without any kill.
+"""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from tacit.config.experiment import Experiment
+from tacit.deploy.journal import Journal
+from tacit.deploy.proxy_calls import ProxyLost
+from tacit.deploy.wire import unframed
+from tacit.testing.deployment import FAST, deployed
+
+CASES = {
+    "fedrec": Experiment("fedrec", rounds=2, settings={"sums": "grid"}),
+    "fedrec++": Experiment("fedrec++", rounds=2, settings={"denoisers": 2, "sums": "grid"}),
+    "fmf-ldp": Experiment("fmf-ldp", rounds=2, settings={"k": 4, "n_min": 5}),
+    "fedmmf": Experiment("fedmmf", rounds=2),
+}
+WRITES = ("open", "close_step", "save_state", "keep_leg", "keep_advance", "keep_casting")
+
+
+class Killed(BaseException):
+    """The process is gone."""
+
+
+def ended(whole):
+    """What a federation leaves: model, ledger, refusals."""
+    shared = {name: array.copy() for name, array in whole.coordinator.state.shared.items()}
+    return shared, [record.to_json() for record in whole.journal.records()]
+
+
+def assert_same(found, expected):
+    assert found[1] == expected[1]
+    for name, array in expected[0].items():
+        np.testing.assert_array_equal(found[0][name], array)
+
+
+@pytest.fixture(scope="module")
+def unharmed(tmp_path_factory):
+    """The same federations with nobody killed."""
+
+    def run(name):
+        whole = deployed(tmp_path_factory.mktemp("unharmed"), CASES[name], users=8)
+        assert whole.run()
+        return ended(whole)
+
+    return {name: run(name) for name in CASES}
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("name", CASES)
+def test_a_server_killed_around_every_write_ends_the_same(name, when, unharmed, tmp_path, monkeypatch):
+    whole = deployed(tmp_path, CASES[name], users=8)
+    seen = set()
+
+    def around(method):
+        real = getattr(Journal, method)
+
+        def write(self, *args, **kwargs):
+            step = whole.coordinator._step
+            key = (
+                method,
+                whole.coordinator.state.round,
+                step and (step.number, step.place.leg),
+                args[:1] if method == "open" else 0,
+            )
+            fresh = key not in seen
+            seen.add(key)
+            if fresh and when == "before":
+                raise Killed
+            done = real(self, *args, **kwargs)
+            if fresh:
+                raise Killed
+            return done
+
+        return write
+
+    for method in WRITES:
+        monkeypatch.setattr(Journal, method, around(method))
+    kills = 0
+    while True:
+        try:
+            whole.run()
+            break
+        except Killed:
+            kills += 1
+            whole.restart_server()
+    assert kills >= 4
+    assert_same(ended(whole), unharmed[name])
+
+
+@pytest.mark.parametrize("name", ["fedrec", "fedrec++", "fmf-ldp"])
+def test_devices_killed_before_and_after_they_write_answer_once_and_the_same(
+    name, unharmed, tmp_path, monkeypatch
+):
+    whole = deployed(tmp_path, CASES[name], users=8)
+    told, kills = {}, Counter()
+
+    def coming(slot, wire):
+        frame = unframed(wire, 1 << 30)
+        key = (slot, frame.head["round"], frame.head["exchange"])
+        assert told.setdefault(key, wire) == wire  # a repeat is the very same bytes
+        kills[key] += 1
+        if kills[key] == 1:  # written down, and the process dies before the answer is out
+            whole.restart_device(slot)
+            return None
+        return wire
+
+    assert whole.run(coming=coming)
+    assert min(kills.values()) >= 2
+    assert_same(ended(whole), unharmed[name])
+
+
+def test_a_device_killed_in_the_middle_of_its_write_begins_anew(unharmed, tmp_path, monkeypatch):
+    whole = deployed(tmp_path, CASES["fedrec"], users=8)
+    dead = set()
+
+    def going(slot, wire):
+        if slot in dead:
+            return wire
+        dead.add(slot)
+        store = whole.devices[slot].store
+        store._connection.execute("BEGIN IMMEDIATE")
+        store._connection.execute("DELETE FROM people")  # half of something, never committed
+        whole.restart_device(slot)
+        return None
+
+    assert whole.run(going=going)
+    assert_same(ended(whole), unharmed["fedrec"])
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("name", ["fedrec++", "fmf-ldp"])
+def test_a_proxy_killed_around_every_message_loses_and_doubles_nothing(name, when, unharmed, tmp_path):
+    whole = deployed(tmp_path, CASES[name], users=8)
+    seen = set()
+
+    def to_proxy(wire):
+        frame = unframed(wire, 1 << 30)
+        key = (frame.kind, frame.head["round"], frame.head["exchange"], frame.head.get("slot"))
+        fresh = key not in seen
+        seen.add(key)
+        if fresh and when == "after":
+            whole.proxy.received(wire)
+        if fresh:
+            whole.restart_proxy()
+            raise ProxyLost
+        return whole.proxy.received(wire)
+
+    whole.to_proxy = to_proxy
+    while True:
+        try:
+            whole.run()
+            break
+        except ProxyLost:  # while an exchange is opened: the server tries again
+            continue
+    assert len(seen) > 20
+    found, expected = ended(whole), unharmed[name]
+    assert_same(found, expected)
+
+
+def test_a_server_put_back_to_yesterday_ends_the_same(unharmed, tmp_path):
+    import shutil
+
+    whole = deployed(tmp_path, CASES["fedrec"], users=8)
+    rounds = iter([False, True])
+
+    class AfterOne:
+        def round(self, coordinator, seconds):
+            pass
+
+        def stopping(self):
+            return next(rounds)
+
+    from tacit.deploy.channel import InMemory, drive
+
+    assert not drive(whole.coordinator, InMemory(whole.devices), FAST, AfterOne())
+    whole.journal.close()
+    shutil.copytree(tmp_path / "server", tmp_path / "yesterday")
+    whole.journal = Journal.opened(tmp_path / "server")
+    whole.restart_server()
+    assert whole.run()
+    whole.journal.close()
+    shutil.rmtree(tmp_path / "server")
+    shutil.copytree(tmp_path / "yesterday", tmp_path / "server")
+    whole.journal = Journal.opened(tmp_path / "server")
+    whole.restart_server()
+    before = {slot: device.store.sent() for slot, device in whole.devices.items()}
+    assert whole.run()
+    assert_same(ended(whole), unharmed["fedrec"])
+    assert {slot: device.store.sent() for slot, device in whole.devices.items()} == before
