@@ -1,4 +1,4 @@
-"""A certificate authority of one's own, and certificates it vouches for: for trying out, and for a first start."""
+"""A certificate authority of one's own, and the certificates it vouches for."""
 
 import datetime
 import ipaddress
@@ -82,7 +82,9 @@ class Authority:
             own: Any = serialization.load_pem_private_key((self.folder / "ca.key").read_bytes(), None)
             root = x509.load_pem_x509_certificate(self.certificate.read_bytes())
         except (OSError, ValueError) as error:
-            raise TacitError(f"{self.folder} holds no authority", "make one, or give your own files") from error
+            raise TacitError(
+                f"{self.folder} holds no authority", "make one, or give your own files"
+            ) from error
         key = ec.generate_private_key(ec.SECP256R1())
         built = (
             _begun(_name(name), root.subject, key, days)

@@ -246,7 +246,7 @@ class Coordinator:
         return step
 
     def _nonce(self, exchange: str) -> str:
-        """The same for the same question: a server put back to an older state asks what was answered before."""
+        """The same for the same question: a server put back to an older state asks it again."""
         text = f"{self.charter.run}/{self.state.round}/{exchange}".encode()
         return hashlib.blake2b(text, key=self.identity, digest_size=16).hexdigest()
 

@@ -4,6 +4,7 @@ The engine is an unmodified SuperLink. Tacit's server takes the part of a run's 
 is started by the engine, no code is delivered), and a device may run its node within itself.
 """
 
+import hashlib
 import os
 import secrets
 import shutil
@@ -90,7 +91,7 @@ class SuperLink:
             process = subprocess.Popen(
                 command, stdout=out, stderr=out, stdin=subprocess.DEVNULL, env=environment, process_group=0
             )
-        reached = "127.0.0.1" if host in {"0.0.0.0", "::"} else host  # noqa: S104
+        reached = "127.0.0.1" if host in {"0.0.0.0", "::"} else host
         return cls(f"{reached}:{port}", authority, secret.read_bytes(), process, log)
 
     def ready(self, seconds: float = 60.0) -> None:
@@ -139,14 +140,13 @@ class Run:
         """Start a run and take its task."""
         from flwr.cli.build import build_fab_from_files
         from flwr.common.serde import fab_to_proto, run_from_proto
-        from flwr.proto.control_pb2 import StartRunRequest  # type: ignore[attr-defined]
-        from flwr.proto.runtime_pb2 import AcquireTaskRequest, PullTaskInputRequest  # type: ignore[attr-defined]
+        from flwr.proto.control_pb2 import StartRunRequest
+        from flwr.proto.runtime_pb2 import AcquireTaskRequest, PullTaskInputRequest
         from flwr.supercore.constant import TaskType
         from flwr.supercore.fab import Fab
         from flwr.supercore.heartbeat import HeartbeatSender, make_task_heartbeat_fn_http
+        from flwr.supercore.task_identity import TaskIdentity
         from flwr.superlink.grid import HttpGrid
-
-        import hashlib
 
         raw, _ = build_fab_from_files({"pyproject.toml": _FAB.encode()})
         fab = Fab(hashlib.sha256(raw).hexdigest(), raw, {})
@@ -162,10 +162,15 @@ class Run:
                     raise TacitError("the engine does not start a run", f"see {superlink.log}")
                 if not token:
                     time.sleep(0.05)
-        grid = HttpGrid(superlink.address, False, superlink.authority.read_bytes(), token=token)
+        grid = HttpGrid(
+            superlink.address, insecure=False, root_certificates=superlink.authority.read_bytes(), token=token
+        )
         heartbeat = HeartbeatSender(make_task_heartbeat_fn_http(grid._runtime_client))
         heartbeat.start()
-        grid.set_run(run_from_proto(grid._runtime_client.PullTaskInput(PullTaskInputRequest()).run))
+        task = grid._runtime_client.PullTaskInput(PullTaskInputRequest())
+        TaskIdentity.task_id, TaskIdentity.run_id = task.task_id, task.run.run_id
+        TaskIdentity.node_id = task.context.node_id
+        grid.set_run(run_from_proto(task.run))
         return cls(superlink, grid, heartbeat)
 
     def nodes(self) -> list[int]:
@@ -203,7 +208,7 @@ class Run:
     def finish(self, *, completed: bool) -> None:
         """Tell the engine how the run ended."""
         from flwr.common.constant import SubStatus
-        from flwr.proto.runtime_pb2 import PushTaskOutputRequest  # type: ignore[attr-defined]
+        from flwr.proto.runtime_pb2 import PushTaskOutputRequest
 
         status = SubStatus.COMPLETED if completed else SubStatus.STOPPED
         with suppress(Exception):
@@ -222,8 +227,8 @@ def control(superlink: SuperLink) -> Iterator[Any]:
 
     client = ControlHttpClient.from_server_address(
         superlink.address,
-        False,  # noqa: FBT003 - Flower's own order
-        superlink.authority.read_bytes(),
+        insecure=False,
+        root_certificates=superlink.authority.read_bytes(),
         interceptors=[RuntimeVersionHttpInterceptor(component_name="flwr CLI")],
     )
     try:
@@ -239,8 +244,8 @@ def _executor(superlink: SuperLink) -> Iterator[Any]:
 
     client = RuntimeHttpClient.from_server_address(
         superlink.address,
-        False,  # noqa: FBT003 - Flower's own order
-        superlink.authority.read_bytes(),
+        insecure=False,
+        root_certificates=superlink.authority.read_bytes(),
         interceptors=[
             RuntimeVersionHttpInterceptor(component_name="SuperExec"),
             SuperExecAuthHttpInterceptor(
@@ -257,7 +262,7 @@ def _executor(superlink: SuperLink) -> Iterator[Any]:
 def let_in(superlink: SuperLink, public_text: str) -> None:
     """Register a device's public key, so that its node may connect; once is enough."""
     from cryptography.hazmat.primitives import serialization
-    from flwr.proto.control_pb2 import RegisterNodeRequest  # type: ignore[attr-defined]
+    from flwr.proto.control_pb2 import RegisterNodeRequest
     from flwr.supercore.primitives.asymmetric import public_key_to_bytes
 
     key: Any = serialization.load_ssh_public_key(public_text.encode())
@@ -267,7 +272,7 @@ def let_in(superlink: SuperLink, public_text: str) -> None:
 
 def shut_out(superlink: SuperLink, node: int) -> None:
     """Take a node's registration back: it is refused from now on."""
-    from flwr.proto.control_pb2 import UnregisterNodeRequest  # type: ignore[attr-defined]
+    from flwr.proto.control_pb2 import UnregisterNodeRequest
 
     with control(superlink) as client:
         client.UnregisterNode(UnregisterNodeRequest(node_id=node))
@@ -297,7 +302,11 @@ class Node:
         keys = (self.key, self.key.public_key())
         try:
             with http_request_response(
-                self.address, False, authority, keys, max_wait_time=patience
+                self.address,
+                insecure=False,
+                root_certificates=authority,
+                authentication_keys=keys,
+                max_wait_time=patience,
             ) as connection:
                 while not stopping():
                     if not _served(connection, answer):
@@ -331,7 +340,8 @@ def _served(connection: Any, answer: Callable[[Mapping[int, bytes]], Mapping[int
     head, tree = found
     run = head.metadata.run_id
     contents = pull_objects(
-        [one.object_id for one in iterate_object_tree(tree)], pull_object_fn=lambda name: pull_object(run, name)
+        [one.object_id for one in iterate_object_tree(tree)],
+        pull_object_fn=lambda name: pull_object(run, name),
     )
     confirm(run, head.metadata.message_id)
     message: Any = inflate_object_from_contents(head.metadata.message_id, contents)

@@ -23,7 +23,8 @@ MOST = 1 << 30
 _TABLES = """
 CREATE TABLE facts (name TEXT PRIMARY KEY, value BLOB NOT NULL);
 CREATE TABLE exchanges (nonce TEXT PRIMARY KEY, place TEXT NOT NULL, size INTEGER NOT NULL,
-                        amount INTEGER NOT NULL, crowd INTEGER NOT NULL, people TEXT NOT NULL, invited TEXT NOT NULL,
+                        amount INTEGER NOT NULL, crowd INTEGER NOT NULL, people TEXT NOT NULL,
+                        invited TEXT NOT NULL,
                         closed INTEGER NOT NULL DEFAULT 0);
 CREATE TABLE senders (nonce TEXT, mark BLOB, content BLOB, PRIMARY KEY (nonce, mark)) WITHOUT ROWID;
 CREATE TABLE reports (at INTEGER PRIMARY KEY, nonce TEXT, mark BLOB, sealed BLOB, UNIQUE (nonce, mark));

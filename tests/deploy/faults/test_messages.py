@@ -1,4 +1,4 @@
-"""Messages that are not what they should be: refused by name, counted once each, and the round is unharmed."""
+"""Messages that are not what they should be: refused by name, counted, and the round is unharmed."""
 
 import sqlite3
 from dataclasses import dataclass, replace
@@ -34,6 +34,7 @@ class Only(Sampling):
     people: tuple[int, ...]
 
     def draw(self, people, round, keys):
+        del people, round, keys
         return np.array(self.people, dtype=np.int32)
 
 
@@ -88,21 +89,43 @@ def out_of_catalogue(whole, slot, wire):
     return remade(whole, slot, wire, parts=[codec.encode({"items": replace(rows, ids=ids)}, message.round)])
 
 
+def truncated(whole, slot, wire):
+    del whole, slot
+    return wire[: len(wire) // 2]
+
+
+def forged(whole, slot, wire):
+    del whole, slot
+    return wire[:-1] + bytes([wire[-1] ^ 1])
+
+
+def other_version(whole, slot, wire):
+    del whole, slot
+    return wire[:4] + b"\x63" + wire[5:]
+
+
+def noise(whole, slot, wire):
+    del whole, slot, wire
+    return bytes(500)
+
+
+def cut_inside(whole, slot, wire):
+    return remade(whole, slot, wire, parts=[unframed(wire, 1 << 30).parts[0][:-3]])
+
+
 BENDS = {
-    "truncated": lambda whole, slot, wire: wire[: len(wire) // 2],
-    "malformed": lambda whole, slot, wire: b"\x00" * 500,
-    "unsigned": lambda whole, slot, wire: wire[:-1] + bytes([wire[-1] ^ 1]),
-    "oversized": lambda whole, slot, wire: remade(whole, slot, wire, parts=[b"x" * (1 << 22)]),
-    "damaged": lambda whole, slot, wire: remade(
-        whole, slot, wire, parts=[unframed(wire, 1 << 30).parts[0][:-3]]
-    ),
+    "truncated": truncated,
+    "malformed": noise,
+    "unsigned": forged,
+    "oversized": lambda *at: remade(*at, parts=[b"x" * (1 << 22)]),
+    "damaged": cut_inside,
     "not finite": poisoned,
     "wrong shape": doubled,
     "wrong shape (ids)": out_of_catalogue,
-    "foreign model": lambda whole, slot, wire: remade(whole, slot, wire, head={"model": "0" * 64}),
-    "foreign run": lambda whole, slot, wire: remade(whole, slot, wire, head={"run": "another"}),
-    "other version": lambda whole, slot, wire: wire[:4] + b"\x63" + wire[5:],
-    "out of turn": lambda whole, slot, wire: remade(whole, slot, wire, head={"leg": 4}),
+    "foreign model": lambda *at: remade(*at, head={"model": "0" * 64}),
+    "foreign run": lambda *at: remade(*at, head={"run": "another"}),
+    "other version": other_version,
+    "out of turn": lambda *at: remade(*at, head={"leg": 4}),
 }
 
 
