@@ -7,7 +7,7 @@ import importlib
 import pkgutil
 from collections.abc import Callable, Mapping
 from functools import cache
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
 from typing import Any
 
@@ -41,8 +41,24 @@ def methods() -> Mapping[str, Maker]:
     for module in _modules(tacit.methods):
         found.update(getattr(module, "METHODS", {}))
     for entry in entry_points(group="tacit.methods"):
-        found.setdefault(entry.name, entry.load())
+        found.setdefault(entry.name, _installed(entry))
     return found
+
+
+def _installed(entry: EntryPoint) -> Maker:
+    """An outside package's method; one that cannot be loaded refuses when it is asked for, not before."""
+    try:
+        return entry.load()
+    except Exception as error:  # whatever somebody else's module raises
+        why = " ".join(f"{type(error).__name__}: {error}".split())
+
+    def refused() -> Method:
+        """Installed, but it cannot be loaded."""
+        raise TacitError(
+            f"the method {entry.name!r} ({entry.value}) cannot be loaded ({why})", "repair its package"
+        )
+
+    return refused
 
 
 def presets(name: str) -> Mapping[str, Callable[[str, Mapping[str, Any]], Mapping[str, Any]]]:
