@@ -54,7 +54,7 @@ class Reptile(LocalWork):
         profiles = self.model.encoding.profiles(cohort)
         parts = [
             self._trained(received.arrays, part_of(counts, rows), profiles[rows])
-            for rows in together(len(cohort), self.model.numbers_each(received.arrays))
+            for rows in together(len(cohort), self.model.numbers_each(received.arrays), self.model.device)
         ]
         return _work(parts)
 
@@ -94,7 +94,9 @@ class Maml(LocalWork):
         parts = [
             self._gradient(received.arrays, part_of(known, rows), part_of(asked, rows), profiles[rows])
             for rows in together(
-                len(cohort), (1 + self.descent.steps) * self.model.numbers_each(received.arrays)
+                len(cohort),
+                (1 + self.descent.steps) * self.model.numbers_each(received.arrays),
+                self.model.device,
             )
         ]
         return _work(parts)

@@ -210,7 +210,7 @@ def _reading(head: str, negatives: float, liked: float, low: Literal["ignore", "
 @checked
 def privrec(
     *,
-    rounds: Count = 200,
+    rounds: Count = 100,
     clients: CountOrShare = 100,
     epochs: Count = 5,
     rate: Positive = 0.3,
@@ -220,7 +220,7 @@ def privrec(
     outer_decay: Share = 0.99,
     momentum: Below1 = 0.0,
     embedding: Natural = 0,
-    hidden: str = "32-16",
+    hidden: str = "16-8",
     units: Literal["relu", "sigmoid"] = "relu",
     head: Literal["sigmoid", "linear"] = "sigmoid",
     ids: Natural = 32,
@@ -235,7 +235,7 @@ def privrec(
     low: Literal["ignore", "negative"] = "ignore",
     draws: Literal["sampled", "expected"] = "expected",
     adapt: Adapts = "user",
-    tune_steps: Natural = 20,
+    tune_steps: Natural = 5,
     tune_rate: Positive = 0.3,
     twin: Twin = "none",
 ) -> Method:
@@ -415,7 +415,7 @@ def _paper(data: str, given: Mapping[str, Any]) -> dict[str, Any]:
         "mode": "as-published", "clip": 35.0 if frappe else 40.0, "quantile": 0.9, "clip_rate": 1.0,
         "bins": 0, "words": 0, "ids": 0, "embedding": 64, "hidden": "64-32-16-8", "rounds": 100,
         "clients": 30, "epochs": 20, "rate": 0.3, "reg": 0.01, "meta_rate": 1.0, "outer": "plain",
-        "negatives": 4.0, "adapt": "all", "draws": "sampled", "tune_rate": 0.3,
+        "negatives": 4.0, "adapt": "all", "draws": "sampled", "tune_rate": 0.3, "tune_steps": 20,
     }  # fmt: skip
 
 

@@ -15,18 +15,18 @@ from tacit.types import Array, Cohort, Floats, Index
 
 Adapts = Literal["none", "user", "all"]
 UNSETTLED = Encoding((), (), np.zeros(1, dtype=np.int32), np.zeros((1, 0), dtype=np.float32))
-_AT_ONCE = 1 << 24
-"""Numbers held per parameter or layer while clients are trained together; speed and memory only."""
+_AT_ONCE = {"cpu": 1 << 24, "cuda": 1 << 32}
+"""Numbers held while clients are trained together; speed and memory only."""
 
 
-def together(clients: int, numbers_each: int) -> list[slice]:
+def together(clients: int, numbers_each: int, device: str = "cpu") -> list[slice]:
     """Groups of clients that fit into memory side by side.
 
     Example:
         >>> together(5, 1 << 23)
         [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
     """
-    step = max(1, _AT_ONCE // max(1, numbers_each))
+    step = max(1, _AT_ONCE[device] // max(1, numbers_each))
     return [slice(start, min(start + step, clients)) for start in range(0, clients, step)]
 
 
@@ -124,7 +124,7 @@ class FeatureNetwork(Model):
         counts, profiles = self.reading.counts(cohort, self.cells), self.encoding.profiles(cohort)
         start, net = on(self.device, shared), net_of(self.shape, self.encoding, self.device)
         parts: list[dict[str, Array]] = []
-        for rows in together(len(cohort), self.numbers_each(shared)):
+        for rows in together(len(cohort), self.numbers_each(shared), self.device):
             mine = part_of(counts, rows)
             arrays = (mine.weights, mine.targets, profiles[rows])
             task = Task(*(torch.from_numpy(array).to(self.device) for array in arrays))
