@@ -16,10 +16,13 @@ from tacit.cli import (
     data,
     device,
     export,
+    proxy,
     recommend,
     report,
     reproduce,
     run,
+    server,
+    up,
 )
 from tacit.errors import TacitError
 
@@ -64,6 +67,9 @@ _COMMANDS = (
     device,
     export,
     card,
+    server,
+    proxy,
+    up,
 )
 
 for _module in _COMMANDS:

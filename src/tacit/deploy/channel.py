@@ -33,8 +33,14 @@ class Pace:
     wait: float = 0.5
 
 
-class Nothing:
-    """Hears how the rounds go, and shows nothing."""
+class Unwatched:
+    """Hears how the rounds go, and shows nothing; a display overrides what it wants."""
+
+    def enrolled(self, here: int, expected: int) -> None:
+        """So many of so many people are there."""
+
+    def warn(self, line: str) -> None:
+        """Something the operator should know."""
 
     def round(self, coordinator: Coordinator, seconds: float) -> None:
         """A round is over."""
@@ -48,14 +54,14 @@ def drive(
     coordinator: Coordinator,
     channel: Channel,
     pace: Pace | None = None,
-    watcher: Nothing | None = None,
+    watcher: Unwatched | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> bool:
     """Run the federation to its end; ``False`` if it was asked to stop before.
 
     Deadlines are told by a clock that never jumps; the wall clock is not looked at.
     """
-    pace, watcher = pace or Pace(), watcher or Nothing()
+    pace, watcher = pace or Pace(), watcher or Unwatched()
     while not coordinator.finished:
         began, before = clock(), coordinator.state.round
         while not coordinator.finished and coordinator.state.round == before:

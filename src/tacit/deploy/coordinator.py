@@ -150,7 +150,7 @@ class Coordinator:
                 slot = person.wish
             else:
                 slot = next(number for number in itertools.count() if number not in taken)
-            self.journal.enrol(Device(slot, person.identity, person.letters, node))
+            self.journal.enrol(Device(slot, person.identity, person.letters, node, fingerprint(card.device)))
             taken.add(slot)
             slots.append(slot)
         self.devices = self.journal.devices()
@@ -488,7 +488,7 @@ class Coordinator:
     def model(self) -> bytes:
         """The model as it is now, for devices to keep."""
         arrays = codec.encode_broadcast(self.state.shared, max(0, self.state.round))
-        head = {"run": self.charter.run, "round": self.state.round}
+        head = {"run": self.charter.run, "round": self.state.round, "final": self.finished}
         return framed(Kind.MODEL, head, [arrays], self.identity)
 
 

@@ -8,7 +8,6 @@ import hashlib
 import os
 import secrets
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -19,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tacit.deploy.children import begun, ended
 from tacit.errors import TacitError
 
 KIND = "query"
@@ -87,10 +87,7 @@ class SuperLink:
         ]
         log = folder / "engine.log"
         environment = {**os.environ, **QUIET, "FLWR_HOME": str(folder / "flwr")}
-        with log.open("ab") as out:
-            process = subprocess.Popen(
-                command, stdout=out, stderr=out, stdin=subprocess.DEVNULL, env=environment, process_group=0
-            )
+        process = begun(command, log, environment)
         reached = "127.0.0.1" if host in {"0.0.0.0", "::"} else host
         return cls(f"{reached}:{port}", authority, secret.read_bytes(), process, log)
 
@@ -108,13 +105,7 @@ class SuperLink:
 
     def stop(self) -> None:
         """End it and whatever it started."""
-        for number, patience in ((signal.SIGTERM, 5.0), (signal.SIGKILL, 5.0)):
-            if self.process.poll() is not None:
-                return
-            with suppress(ProcessLookupError):
-                os.killpg(self.process.pid, number)
-            with suppress(subprocess.TimeoutExpired):
-                self.process.wait(patience)
+        ended(self.process)
 
 
 def _program(name: str) -> list[str]:

@@ -25,7 +25,8 @@ LAYOUT = "1"
 _TABLES = """
 CREATE TABLE facts (name TEXT PRIMARY KEY, value BLOB NOT NULL);
 CREATE TABLE devices (slot INTEGER PRIMARY KEY, identity BLOB NOT NULL, letters BLOB NOT NULL,
-                      node TEXT NOT NULL DEFAULT '', revoked INTEGER NOT NULL DEFAULT 0);
+                      node TEXT NOT NULL DEFAULT '', owner TEXT NOT NULL DEFAULT '',
+                      revoked INTEGER NOT NULL DEFAULT 0);
 CREATE TABLE records (number INTEGER PRIMARY KEY AUTOINCREMENT, round INTEGER, line TEXT NOT NULL);
 CREATE TABLE refusals (side TEXT, reason TEXT, times INTEGER NOT NULL, PRIMARY KEY (side, reason));
 CREATE TABLE opened (step INTEGER PRIMARY KEY, nonce TEXT NOT NULL, invited BLOB NOT NULL,
@@ -40,12 +41,13 @@ CREATE TABLE rounds (round INTEGER PRIMARY KEY, invited INTEGER, answered INTEGE
 
 @dataclass(frozen=True)
 class Device:
-    """One enrolled person: the public halves of two keys."""
+    """One enrolled person: the public halves of two keys, their node, their device's fingerprint."""
 
     slot: int
     identity: bytes
     letters: bytes
     node: str = ""
+    owner: str = ""
     revoked: bool = False
 
 
@@ -142,9 +144,9 @@ class Journal:
                 f"slot {device.slot} belongs to another key", "revoke it first, or enrol under a free number"
             )
         self._db.execute(
-            "INSERT INTO devices VALUES (?, ?, ?, ?, 0)"
+            "INSERT INTO devices VALUES (?, ?, ?, ?, ?, 0)"
             " ON CONFLICT (slot) DO UPDATE SET node = excluded.node",
-            (device.slot, device.identity, device.letters, device.node),
+            (device.slot, device.identity, device.letters, device.node, device.owner),
         )
 
     def revoke(self, slot: int) -> None:
@@ -153,8 +155,12 @@ class Journal:
 
     def devices(self) -> dict[int, Device]:
         """Everybody enrolled, by slot."""
-        rows = self._db.execute("SELECT slot, identity, letters, node, revoked FROM devices ORDER BY slot")
-        return {row[0]: Device(row[0], bytes(row[1]), bytes(row[2]), row[3], bool(row[4])) for row in rows}
+        rows = self._db.execute(
+            "SELECT slot, identity, letters, node, owner, revoked FROM devices ORDER BY slot"
+        )
+        return {
+            row[0]: Device(row[0], bytes(row[1]), bytes(row[2]), row[3], row[4], bool(row[5])) for row in rows
+        }
 
     # rounds
 

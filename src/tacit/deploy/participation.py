@@ -21,6 +21,7 @@ from tacit.deploy.cards import PersonKeys, written_card
 from tacit.deploy.charter import Charter, charter_in, digest
 from tacit.deploy.cohort import Owner, federation_held
 from tacit.deploy.identity import Identity
+from tacit.deploy.joining import Joining
 from tacit.deploy.limits import Ask, Sent, refusal
 from tacit.deploy.proxy_calls import ProxyLost, ProxyPost
 from tacit.deploy.receptions import carried_by_sum, shuffled_by, terms_of
@@ -514,3 +515,10 @@ def _named(error: BaseException) -> No:
     if full or (isinstance(error, TacitError) and error.problem.startswith("no space")):
         return No.DISK_FULL
     return No.UNABLE
+
+
+def participate(joining: Joining) -> int:
+    """Take part over the network as ``tacit device --server`` asks; the exit status."""
+    from tacit.deploy.flower_device import shown  # the engine loads on first use
+
+    return shown(joining)

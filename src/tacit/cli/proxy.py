@@ -1,0 +1,72 @@
+"""``tacit proxy``: takes sealed reports and letters, passes on what hides people."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tacit.cli import options
+from tacit.errors import TacitError
+
+EXAMPLE = "Examples: tacit proxy here --init --server-key HEX · tacit proxy here --host 0.0.0.0 --port 9444"
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command of this module."""
+    app.command("proxy", epilog=EXAMPLE)(proxy)
+
+
+def proxy(
+    folder: Annotated[Path, typer.Argument(help="The proxy's folder.")],
+    init: Annotated[bool, typer.Option("--init", help="Make the folder.")] = False,  # noqa: FBT002
+    server_key: Annotated[str, typer.Option(help="The public key of the server it works for.")] = "",
+    host: Annotated[str, typer.Option(help="Where to listen.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="The port to listen on.", min=1, max=65535)] = 9444,
+    certificates: Annotated[
+        Path | None,
+        typer.Option(help="A folder with proxy.pem and proxy.key (or server.pem and server.key)."),
+    ] = None,
+    as_json: options.Json = False,  # noqa: FBT002 - a flag
+) -> int:
+    """Run the proxy between devices and a server; it can read nothing of what it carries."""
+    from tacit.deploy.proxy import ProxyService  # heavy rooms load on first use
+
+    if init:
+        try:
+            key = bytes.fromhex(server_key)
+        except ValueError as error:
+            raise TacitError(
+                "--server-key is not a key", "give what `tacit server DIR --key` prints"
+            ) from error
+        if len(key) != 32:
+            raise TacitError("a proxy works for one server", "give its key with --server-key")
+        service = ProxyService.created(folder, key)
+        told = {"folder": str(folder), "key": service.public.hex()}
+        typer.echo(json.dumps(told) if as_json else f"the proxy's key: {told['key']}")
+        service.close()
+        return 0
+    return _serve(ProxyService.opened(folder), folder, host, port, certificates)
+
+
+def _serve(service: object, folder: Path, host: str, port: int, certificates: Path | None) -> int:
+    import signal
+    import threading
+
+    from tacit.deploy.certificates import Authority
+    from tacit.deploy.proxy import ProxyService
+    from tacit.deploy.proxy_http import in_background, listening
+
+    assert isinstance(service, ProxyService)
+    place = certificates or folder / "certificates"
+    if certificates is None and not (place / "proxy.pem").exists():
+        Authority.made(place).vouched("proxy", [host, "localhost"])
+    name = "proxy" if (place / "proxy.pem").exists() else "server"
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    with in_background(listening(service, host, port, place / f"{name}.pem", place / f"{name}.key")):
+        typer.echo(f"the proxy listens on https://{host}:{port}", err=True)
+        stop.wait()
+    service.close()
+    return 130

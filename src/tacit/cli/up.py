@@ -1,0 +1,71 @@
+"""``tacit up``: a whole deployment on this machine, for trying out."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tacit.cli import options
+from tacit.cli.progress import Watching
+
+EXAMPLE = "Example: tacit up fedrec --data demo:users=40 --devices 20 --rounds 3"
+
+
+Seeded = Annotated[
+    bool, typer.Option("--seeded", help="Repeatable, equal to a simulation; then nothing is claimed.")
+]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command of this module."""
+    app.command("up", epilog=EXAMPLE)(up)
+
+
+def up(
+    method: Annotated[str, typer.Argument(help="A method's name, or an experiment file (TOML).")],
+    devices: Annotated[int, typer.Option(help="How many devices, one person each.", min=2)] = 10,
+    processes: Annotated[bool, typer.Option("--processes", help="A process for every device.")] = False,  # noqa: FBT002
+    seeded: Seeded = False,  # noqa: FBT002 - a flag
+    keep: Annotated[Path | None, typer.Option(help="Keep all folders here instead of removing them.")] = None,
+    data: options.Data = "",
+    split: options.SplitName = "",
+    rounds: options.Rounds = 0,
+    seed: options.Seed = 0,
+    sets: options.Sets = None,
+    protect: options.Protect = None,
+    transport: options.Transport = "",
+    data_dir: options.DataDir = None,
+    as_json: options.Json = False,  # noqa: FBT002 - a flag
+    quiet: options.Quiet = False,  # noqa: FBT002 - a flag
+) -> int:
+    """Start a server, devices, and a proxy where one is needed, with TLS and fresh keys; stop all at the end.
+
+    Nothing keeps running and nothing stays on the disk, unless --keep says where.
+    """
+    given = {
+        "data": data,
+        "split": split,
+        "rounds": rounds,
+        "seed": seed,
+        "settings": options.settings_from(sets),
+        "protect": protect,
+        "transport": transport,
+    }
+    experiment = options.experiment(method, given)
+    from tacit.cli.rounds import Rounds  # heavy rooms load on first use
+    from tacit.deploy.operator_view import printed
+    from tacit.deploy.up import Trial, tried
+
+    trial = Trial(experiment, devices, processes, seeded, keep)
+    with Watching(quiet=quiet or as_json) as watching, watching.stops_softly():
+        view = tried(trial, Rounds(watching), data_dir)
+    if view is None:
+        sys.stderr.write("tacit: stopped; nothing is left running\n")
+        return 130
+    if as_json:
+        typer.echo(json.dumps(view))
+    else:
+        printed(view)
+    return 0

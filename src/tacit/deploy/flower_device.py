@@ -1,0 +1,153 @@
+"""A device over Flower: its node lives in its own process and answers with what :mod:`participation` says."""
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from tacit.deploy.flower_engine import Node
+from tacit.deploy.identity import Identity
+from tacit.deploy.joining import Joining
+from tacit.deploy.participation import Participant
+from tacit.deploy.proxy_http import reached
+from tacit.deploy.store import DeviceStore
+from tacit.deploy.wire import Kind, Refused, unframed
+from tacit.errors import TacitError
+
+POLL = 0.5
+
+
+def joined(
+    joining: Joining,
+    stopping: Callable[[], bool],
+    *,
+    seeded: int | None = None,
+    poll: float = POLL,
+    heard: Callable[[str], None] | None = None,
+) -> None:
+    """Take part until the run is over, or until told to stop."""
+    with DeviceStore.opened(joining.folder, joining.key_file) as store, store.taking_part():
+        if not joining.serve and len(store.people()) != 1:
+            raise TacitError(
+                f"{joining.folder} hosts {len(store.people())} people",
+                "add --serve to take part for all of them",
+            )
+        participant = Participant(
+            store,
+            proxy=lambda address: reached(address, joining.ca),
+            server=joining.charter,
+            seeded=seeded,
+        )
+        taking = _Taking(participant, joining.rounds, stopping, heard)
+        authority = None if joining.ca is None else str(joining.ca)
+        node = Node(address_of(joining.server), authority, Identity.of(store).key())
+        node.run(taking.answers, taking.over, poll=poll)
+
+
+class _Taking:
+    """Counts answered rounds, and notices the end of the run."""
+
+    def __init__(
+        self,
+        participant: Participant,
+        rounds: int,
+        stopping: Callable[[], bool],
+        heard: Callable[[str], None] | None,
+    ) -> None:
+        self._participant = participant
+        self._rounds = rounds
+        self._stopping = stopping
+        self._heard = heard
+        self._answered: set[tuple[str, int]] = set()
+        self._final = 0.0
+
+    def answers(self, wires: Mapping[int, bytes]) -> Mapping[int, bytes]:
+        """The answers to a message's frames."""
+        return {slot: self._one(wire) for slot, wire in wires.items()}
+
+    def _one(self, wire: bytes) -> bytes:
+        answer = self._participant.answer(wire)
+        try:
+            asked, told = unframed(wire, len(wire)), unframed(answer, len(answer))
+        except Refused:
+            return answer
+        if told.kind is Kind.ANSWER and asked.read("round", int) >= 0:
+            self._answered.add((asked.read("run", str), asked.read("round", int)))
+        if asked.kind is Kind.MODEL and asked.head.get("final"):
+            self._final = time.monotonic()
+        if self._heard is not None:
+            no = told.head.get("no")
+            where = f"round {asked.head.get('round')}" if "round" in asked.head else asked.kind.name.lower()
+            self._heard(f"{where}: {told.kind.name.lower()}" + (f" ({no})" if no else ""))
+        return answer
+
+    def over(self) -> bool:
+        """Told to stop, enough rounds, or the run is over."""
+        enough = 0 < self._rounds <= len(self._answered)
+        return self._stopping() or enough or self._final > 0
+
+
+def address_of(server: str) -> str:
+    """``host:port`` from what a person writes.
+
+    Example:
+        >>> address_of("https://recommender.example:9443"), address_of("127.0.0.1:9443")
+        ('recommender.example:9443', '127.0.0.1:9443')
+    """
+    parts = urlsplit(server if "//" in server else f"https://{server}")
+    if parts.scheme != "https" or not parts.hostname:
+        raise TacitError(f"{server!r} is not a server's address", "write https://host:port")
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    return f"{host}:{parts.port or 9443}"
+
+
+def many(
+    folders: list[Path], server: str, ca: Path, *, seeded: int | None, stop: threading.Event
+) -> list[str]:
+    """Many devices as nodes of one process, each with its own folder and key; what went wrong, by device."""
+    wrong: list[str] = []
+
+    def one(folder: Path) -> None:
+        try:
+            joined(
+                Joining(folder, None, server, ca, serve=True, quiet=True),
+                stop.is_set,
+                seeded=seeded,
+                poll=POLL + 0.02 * len(folders),
+            )
+        except TacitError as error:
+            wrong.append(f"{folder.name}: {error}")
+
+    threads = [threading.Thread(target=one, args=(folder,), daemon=True) for folder in folders]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        while thread.is_alive():
+            thread.join(0.2)
+    return wrong
+
+
+def shown(joining: Joining) -> int:
+    """Take part in the foreground: Ctrl-C stops after the answer under way; the exit status."""
+    import json
+    import os
+    import signal
+    import sys
+
+    stop = threading.Event()
+    before = {
+        number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    heard = None if joining.quiet else lambda line: print(line, file=sys.stderr)  # noqa: T201
+    seed = os.environ.get("TACIT_SEEDED")
+    try:
+        joined(joining, stop.is_set, seeded=None if seed is None else int(seed), heard=heard)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    with DeviceStore.opened(joining.folder, joining.key_file) as store:
+        answers = len(store.sent())
+    if joining.as_json:
+        print(json.dumps({"folder": str(joining.folder), "answers": answers}))  # noqa: T201
+    return 130 if stop.is_set() else 0

@@ -1,0 +1,130 @@
+"""What ``tacit server`` does: founding, admitting, serving, in the server's folder."""
+
+import os
+import secrets
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from tacit.config.experiment import Experiment, method_of
+from tacit.data import load
+from tacit.deploy.certificates import Authority, Certified
+from tacit.deploy.channel import Pace, Unwatched
+from tacit.deploy.flower_server import Listening, admitted, serve, shut_out
+from tacit.deploy.founding import announced, founded
+from tacit.deploy.journal import Journal
+from tacit.deploy.up import needs_proxy
+from tacit.deploy.wire import public_identity
+from tacit.errors import TacitError
+from tacit.round import Method
+
+
+def server_key(folder: Path) -> bytes:
+    """The public half of a server's key; made at first use, so that a proxy can be told it."""
+    return public_identity(_identity(folder))
+
+
+def _identity(folder: Path) -> bytes:
+    file = folder / "server.key"
+    if file.exists():
+        return bytes.fromhex(file.read_text(encoding="ascii").strip())
+    identity = secrets.token_bytes(32)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(handle, "w", encoding="ascii") as opened:
+            opened.write(identity.hex() + "\n")
+    except OSError as error:
+        raise TacitError(f"cannot write {file} ({error.strerror})", "choose another folder") from error
+    return identity
+
+
+def found(
+    folder: Path,
+    experiment: Experiment,
+    people: int,
+    proxy: str,
+    proxy_key: str,
+    data_dir: Path | None = None,
+) -> None:
+    """Write a new federation into the folder; whatever cannot work is refused before that."""
+    if people < 2:
+        raise TacitError("how many people will take part is not said", "give --people, 2 or more")
+    method = method_of(experiment)
+    if not isinstance(method, Method):
+        raise TacitError(f"{experiment.method} sees all data in one place", "run it with `tacit run`")
+    if bool(proxy) != bool(proxy_key):
+        raise TacitError("a proxy has an address and a key", "give --proxy and --proxy-key together")
+    try:
+        key = bytes.fromhex(proxy_key)
+    except ValueError as error:
+        raise TacitError("--proxy-key is not a key", "give what `tacit proxy DIR --init` printed") from error
+    dataset = load(experiment.data, data_dir)
+    complete = replace(experiment, rounds=experiment.rounds or method.rounds, seed=0)
+    facts = announced(
+        secrets.token_hex(6),
+        {**complete.to_mapping(), "data": Path(experiment.data).name},
+        [str(raw) for raw in dataset.item_ids.values.tolist()],
+        people,
+        scale=dataset.scale,
+        features=dataset.item_features,
+        about_people=dataset.user_features,
+    )
+    wanted = needs_proxy(method)
+    journal = founded(
+        folder,
+        facts,
+        identity=_identity(folder),
+        proxy=key if wanted else b"",
+        proxy_address=proxy if wanted else "",
+        allowed=(),
+    )
+    journal.close()
+
+
+def admit_files(folder: Path, files: Sequence[Path]) -> None:
+    """Put the public keys in these files on the operator's list."""
+    keys = []
+    for file in files:
+        try:
+            lines = file.read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise TacitError(
+                f"{file} cannot be read", "give a text file with one public key a line"
+            ) from error
+        keys += [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+    journal = Journal.opened(folder)
+    try:
+        admitted(journal, keys)
+    finally:
+        journal.close()
+
+
+def revoked(folder: Path, print_: str) -> None:
+    """Shut a device out."""
+    journal = Journal.opened(folder)
+    try:
+        shut_out(journal, print_)
+    finally:
+        journal.close()
+
+
+def served(
+    folder: Path,
+    host: str,
+    port: int,
+    certificates: Path | None,
+    deadline: float,
+    watcher: Unwatched,
+) -> bool:
+    """Serve until the federation's last round; certificates of one's own are made where none are given."""
+    place = certificates or folder / "certificates"
+    if certificates is None and not (place / "server.pem").exists():
+        Authority.made(place).vouched("server", sorted({host, "127.0.0.1", "localhost"}))
+        watcher.warn(f"certificates were made; give devices {place / 'ca.pem'}")
+    own = Certified(place / "server.pem", place / "server.key", place / "ca.pem")
+    for file in (own.certificate, own.key, own.authority):
+        if not file.is_file():
+            raise TacitError(f"{file} is missing", "put server.pem, server.key and ca.pem into that folder")
+    pace = Pace(deadline=deadline, again=max(5.0, deadline / 3), wait=0.3)
+    return serve(Listening(folder, host, port, own, pace), watcher)
