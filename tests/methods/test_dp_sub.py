@@ -282,7 +282,7 @@ def test_epsilon_matters_where_it_is_published():
 
 
 def test_the_estimate_matters_to_a_fixed_threshold_and_hardly_to_the_mean():
-    """Eq. 8 rises with the reported share: above the mean of either lie the same items, unless clipped."""
+    """Eq. 8 rises with the reported share: above the mean of either lie the same items."""
     federation = tiny_federation(users=200, items=30, seed=3)
     chosen = {}
     for estimate in ("likelihood", "none"):

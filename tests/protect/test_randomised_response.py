@@ -106,10 +106,10 @@ def test_the_estimate_is_unbiased_with_the_variance_of_the_closed_form():
 
 
 def test_choice_is_above_the_mean_or_a_threshold():
-    assert chosen(np.array([0.1, 0.2, 0.9]), None).tolist() == [False, False, True]
+    assert chosen(np.array([0.1, 0.2, 0.9]), 0.4).tolist() == [False, False, True]
     assert chosen(np.array([0.1, 0.2, 0.9]), 0.15).tolist() == [False, True, True]
     with pytest.raises(TacitError, match="lower the threshold"):
-        chosen(np.array([0.1, 0.1]), None)
+        chosen(np.array([0.1, 0.1]), 0.1)
 
 
 def posterior(ones, answers, budget, prior):

@@ -1,12 +1,14 @@
 """``tacit reproduce``: a published table, the paper's number beside ours."""
 
 import json
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from tacit.cli import options
 from tacit.cli.progress import Watching
+from tacit.errors import TacitError
 
 
 def add_to(app: typer.Typer) -> None:
@@ -17,6 +19,9 @@ def add_to(app: typer.Typer) -> None:
 def reproduce(
     table: Annotated[str, typer.Argument(help="PAPER/TABLE; without one they are listed.")] = "",
     quick: Annotated[bool, typer.Option("--quick", help="A smaller form that says so.")] = False,  # noqa: FBT002
+    picture: Annotated[
+        Path | None, typer.Option(help="Also draw the table to this file, where it has a picture.")
+    ] = None,
     data_dir: options.DataDir = None,
     threads: options.Threads = 1,
     as_json: options.Json = False,  # noqa: FBT002 - a flag
@@ -31,6 +36,10 @@ def reproduce(
         return
     with Watching(quiet=quiet or as_json) as watching:
         found = reproduced(table, Options(data_dir, quick, threads, watching))
+    if picture is not None:
+        if found.picture is None:
+            raise TacitError(f"{table} has no picture", "leave --picture out; dp-sub/bytes has one")
+        found.picture(picture)
     if as_json:
         typer.echo(json.dumps(found.to_json()))
         return

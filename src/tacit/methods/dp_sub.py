@@ -20,8 +20,8 @@ which only reaches the server as a sum would be wasted. Randomised bits are draw
 ``noise=published`` is Eq. 10 with the scale the paper used, clip * E / epsilon per entry, whose guarantee for
 a person is worse than its epsilon by the number of rows times the root of their length; ``noise=gaussian``
 clips a person's whole upload instead. The paper's estimate rises with the reported share, so choosing above
-the mean of either gives the same items, but for the clipping of estimates at zero: its ablation "without
-maximum likelihood" has next to no effect here, and a fixed ``threshold`` shows one.
+the mean of either gives the same items: its ablation "without maximum likelihood" has no effect here, and a
+fixed ``threshold`` shows one.
 """
 
 from collections.abc import Mapping

@@ -41,14 +41,14 @@ def estimated_frequencies(told: Floats, epsilon: float) -> Floats:
     return np.clip((told + keep - 1) / (2 * keep - 1), 0, 1)
 
 
-def chosen(frequencies: Floats, threshold: float | None) -> NDArray[np.bool_]:
-    """The items met more often than ``threshold``; by default than the mean of all.
+def chosen(frequencies: Floats, threshold: float) -> NDArray[np.bool_]:
+    """The items met more often than ``threshold``.
 
     Example:
-        >>> chosen(np.array([0.1, 0.2, 0.6]), None).tolist()
+        >>> chosen(np.array([0.1, 0.2, 0.6]), 0.3).tolist()
         [False, False, True]
     """
-    found = frequencies > (float(frequencies.mean()) if threshold is None else threshold)
+    found = frequencies > threshold
     if not found.any():
         raise TacitError(
             "no item is met often enough for the sub-model", "lower the threshold, or raise epsilon"

@@ -310,7 +310,9 @@ def _beside(told: Sequence[Subject]) -> str:
     rows = []
     for one in told:
         found = one.metrics()
-        guarantees = {line["observer"]: line for line in one.first.result["privacy"]}
+        guarantees = {
+            line["observer"]: line for line in one.first.result["privacy"] if line["unit"] == "user"
+        }
         sides = [_short(guarantees.get(observer)) for observer in ("server", "release")]
         sent = one.first.result["traffic"].get("up_bytes_per_client_round", 0)
         values = [f"{found[name]:.4f}" if name in found else "" for name in names]

@@ -77,21 +77,6 @@ RESPONSES = (
 )
 WITHOUT = replace(COMPRESSED, label="Priv-FedNCF-Sub", settings={"share": 1.0})
 NEURAL = (FEDNCF, DP_FEDNCF, DGC, COMPRESSED)
-BYTES = (
-    FEDMF,
-    replace(FEDMF, label="FedMF half", protect=("half",)),
-    replace(FEDMF, label="FedMF int8", protect=("int8:random",)),
-    replace(FEDMF, label="FedMF topk:0.1", protect=("topk:0.1",)),
-    replace(FEDMF, label="FedMF svd:4", protect=("svd:4",)),
-    replace(SUB, label="FedMF-Sub", settings={"noise": "none"}),
-    replace(SUB, label="FedMF-Sub int8", settings={"noise": "none"}, protect=("int8:random",)),
-    DP_FEDMF,
-    replace(DP_FEDMF, label="DP-FedMF int8", protect=("int8:random",)),
-    replace(DP_FEDMF, label="DP-FedMF-SVD", protect=(f"svd:{RANK}",)),
-    replace(DP_FEDMF, label="DP-FedMF-TopK", protect=(f"topk:{SHARE}",)),
-    SUB,
-    replace(SUB, label="Priv-FedMF-Sub int8", protect=("int8:random",)),
-)
 
 
 @dataclass(frozen=True)
@@ -106,7 +91,8 @@ class Found:
     received: int
 
 
-def _plan(row: Row, name: str, dataset: Dataset, parts: Split, options: Options) -> Plan:
+def plan_of(row: Row, name: str, dataset: Dataset, parts: Split, options: Options) -> Plan:
+    """A row as a run: the published recipe with the row's changes."""
     settings = resolved_settings(row.method, {"preset": "paper", **row.settings}, name)
     if options.quick:
         settings["rounds"] = QUICK_ROUNDS
@@ -132,9 +118,10 @@ def _run(plan: Plan) -> Found:
     return Found(found.metrics, train, clients, sum(r.traffic.up for r in setup), sent, received)
 
 
-def _popularity(name: str, dataset: Dataset, parts: Split) -> Iterable[Cell]:
+def popularity(name: str, dataset: Dataset, parts: Split) -> Iterable[Cell]:
+    """What the most popular items score under the same protocol."""
     scorer = baselines()["pop"].fit(Known(parts.train, dataset.users, dataset.items, SeededKeys(1), None))
-    plan = _plan(FEDMF, name, dataset, parts, Options(quick=True))
+    plan = plan_of(FEDMF, name, dataset, parts, Options(quick=True))
     found = evaluate_plan(plan, scorer, METRICS)
     for metric in METRICS:
         yield Cell(f"{name} popularity", metric, None, round(found.metrics[metric], 4))
@@ -183,9 +170,9 @@ def _regenerated(
     for name in names:
         dataset = load(name, options.data_dir)
         parts = split(dataset, "leave-last-out", seed=1)
-        cells += _popularity(name, dataset, parts)
+        cells += popularity(name, dataset, parts)
         for row in rows:
-            cells += _cells(row, name, _plan(row, name, dataset, parts, options))
+            cells += _cells(row, name, plan_of(row, name, dataset, parts, options))
             options.listener.step(len(cells) // 7, {})
     short = (f"quick: {QUICK_ROUNDS} rounds of ML-100K in place of {ROUNDS}",) if options.quick else ()
     return Reproduction(f"dp-sub/{table}", title, tuple(cells), (*short, *NOTES))
@@ -235,6 +222,5 @@ TABLES = dict(
         ),
         _table("fig15", "What compression does (Figure 15)", (FEDNCF, WITHOUT, COMPRESSED), "ml-100k"),
         _table("fig16", "What compression does (Figure 16)", (FEDNCF, WITHOUT, COMPRESSED), "ml-1m"),
-        _table("bytes", "Accuracy against true bytes (not in the paper)", BYTES, "ml-1m"),
     ]
 )  # fmt: skip

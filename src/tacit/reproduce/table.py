@@ -36,12 +36,13 @@ class Options:
 
 @dataclass(frozen=True)
 class Reproduction:
-    """A regenerated table with what a reader has to know."""
+    """A regenerated table with what a reader has to know; ``picture`` draws it to a file, if it can."""
 
     table: str
     title: str
     cells: tuple[Cell, ...]
     notes: tuple[str, ...] = ()
+    picture: Callable[[Path], None] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The JSON of ``tacit reproduce``."""

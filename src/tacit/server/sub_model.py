@@ -15,7 +15,9 @@ class Choosing(ServerStep):
     """Reads the total ``reports`` (how often each item was reported) if there is one; ``inner`` steps.
 
     With ``epsilon`` the reports are taken as randomised answers and turned into the likeliest frequencies;
-    without, they are used as they are (the paper's ablation, or true reports).
+    without, they are used as they are (the paper's ablation, or true reports). Without ``threshold`` those
+    above the mean are chosen: the likeliest one given all answers, not the mean of estimates that are held
+    above zero, which is too large.
     """
 
     inner: ServerStep
@@ -43,9 +45,14 @@ class Choosing(ServerStep):
         after, state = self.inner.step(shared, gradients, state, round)
         if "reports" in totals:
             told: Floats = totals["reports"]["bits"]
-            found = told if self.epsilon is None else estimated_frequencies(told, self.epsilon)
+            mean = told.mean(keepdims=True)
+            found, limit = (
+                share if self.epsilon is None else estimated_frequencies(share, self.epsilon)
+                for share in (told, mean)
+            )
+            above = float(limit[0]) if self.threshold is None else self.threshold
             after["frequency"] = found.astype(np.float32)
-            after["selected"] = chosen(found, self.threshold).astype(np.uint8)
+            after["selected"] = chosen(found, above).astype(np.uint8)
         return after, state
 
 

@@ -61,7 +61,7 @@ def chosen_rows(bits: NDArray[np.int64], epsilon: float) -> list[int]:
     estimates = []
     for item in range(bits.shape[1]):
         told = sum(int(one) for one in bits[:, item]) / len(bits)
-        estimates.append(min(1.0, max(0.0, (keep - 1) / (2 * keep - 1) + told / (2 * keep - 1))))
+        estimates.append((keep - 1) / (2 * keep - 1) + told / (2 * keep - 1))
     mean = sum(estimates) / len(estimates)
     return [item for item, estimate in enumerate(estimates) if estimate > mean]
 
