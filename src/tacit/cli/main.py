@@ -16,6 +16,7 @@ from tacit.cli import (
     data,
     device,
     export,
+    frontier,
     proxy,
     recommend,
     report,
@@ -57,6 +58,7 @@ def _common(version: Annotated[bool, _Version] = False) -> None:  # noqa: FBT002
 _COMMANDS = (
     run,
     compare,
+    frontier,
     data,
     recommend,
     report,

@@ -3,12 +3,14 @@
 import io
 import re
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from tacit.report.markup import text
 
-INK, MUTED, LINE = "#f00011", "#f00012", "#f00013"
-SERIES = ("#f00021", "#f00022", "#f00023", "#f00024", "#f00025", "#f00026")
+# The page's light colours: a picture file keeps them, a picture on a page gets the page's own in their place.
+INK, MUTED, LINE = "#1c2128", "#535c68", "#d5d3cc"
+SERIES = ("#0b5cad", "#b4490c", "#0f7357", "#80459b", "#5b6470", "#8c6d00")
 _MEANT: Mapping[str, str] = {
     INK: "currentColor",
     MUTED: "var(--muted)",
@@ -84,6 +86,21 @@ def _svg(name: str, title: str, told: str, draw: Draw, size: tuple[float, float]
         out = io.StringIO()
         figure.savefig(out, format="svg", metadata={"Date": None}, transparent=True)
     return _themed(out.getvalue(), name, title, told)
+
+
+def saved(draw: Draw, target: Path, size: tuple[float, float]) -> Path:
+    """The same drawing as a picture file (SVG or PNG, by its name), in light colours on white."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    settings: Any = {**STYLE, "svg.hashsalt": target.stem}
+    with rc_context(settings):
+        figure = Figure(figsize=size, layout="constrained")
+        draw(figure, size[0] <= NARROW)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        dated = {"Date": None} if target.suffix == ".svg" else {}
+        figure.savefig(target, dpi=160, facecolor="white", metadata=dated)
+    return target
 
 
 def _themed(svg: str, name: str, title: str, told: str) -> str:
