@@ -3,14 +3,15 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tacit.config.experiment import Experiment, method_of
 from tacit.data.interactions import Features, Scale
 from tacit.errors import TacitError
-from tacit.round import Method, Surroundings
+
+if TYPE_CHECKING:
+    from tacit.round import Method, Surroundings
 
 FORMAT = 1
 
@@ -73,12 +74,17 @@ class RunAbout:
         titles = self.features.texts.get("title")
         return tuple(map(str, titles)) if titles is not None else ("",) * len(self.items)
 
-    def surroundings(self) -> Surroundings:
+    def surroundings(self) -> "Surroundings":
         """What the method is settled with; the same on every device and on the server."""
+        from tacit.round import Surroundings  # heavy rooms load on first use
+
         return Surroundings(self.people, len(self.items), self.features, self.about_people, self.delta)
 
-    def method(self) -> Method:
+    def method(self) -> "Method":
         """The method as it runs among these people and items, from the installed code alone."""
+        from tacit.config.experiment import Experiment, method_of
+        from tacit.round import Method
+
         method = method_of(Experiment.from_mapping(self.config))
         if not isinstance(method, Method):
             raise TacitError(f"{self.method_name} is a baseline", "only federated methods run on devices")
@@ -93,7 +99,9 @@ class RunAbout:
             "items": list(self.items),
             "people": self.people,
             "server": self.server,
-            "scale": None if self.scale is None else [self.scale.low, self.scale.high, self.scale.step],
+            "scale": None
+            if self.scale is None
+            else list(map(float, (self.scale.low, self.scale.high, self.scale.step))),
             "features": _written(self.features),
             "about_people": _written(self.about_people),
             "claims": dict(self.claims),

@@ -102,6 +102,8 @@ def transaction(connection: sqlite3.Connection, folder: Path) -> Iterator[sqlite
 def told(error: sqlite3.Error, folder: Path) -> TacitError:
     """A database error as one line that says what to do."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code == sqlite3.SQLITE_NOTADB:
+        return _no_store(folder)
     if code == sqlite3.SQLITE_FULL:
         return TacitError(
             f"no space left to write {folder}",
