@@ -35,7 +35,7 @@ def add_answer(vault: Vault, answer: bytes) -> int:
     at = int(vault.sure("SELECT COALESCE(MAX(id), 0) FROM answers")[0]) + 1
     vault.run("INSERT INTO answers VALUES (?, ?, ?)", at, len(answer), vault.sealed(answer, f"answer/{at}"))
     kept = 0
-    for older, size in vault.run("SELECT id, size FROM answers ORDER BY id DESC").fetchall():
+    for older, size in vault.run("SELECT id, size FROM answers ORDER BY id DESC"):
         if kept and kept + size > KEPT_ANSWERS:
             vault.run("DELETE FROM answers WHERE id <= ?", older)
             break
@@ -86,7 +86,7 @@ def lines_of(
         " WHERE (?1 IS NULL OR person = ?1) AND (?2 IS NULL OR run = ?2) ORDER BY id",
         *(person, run),
     )
-    for who, which, round, exchange, raw in rows.fetchall():
+    for who, which, round, exchange, raw in rows:
         rest = json.loads(vault.opened(raw, _place(who, which, round, exchange)))
         yield Sent(people[who], runs[which], round, exchange, **rest)
 

@@ -32,7 +32,6 @@ def page(title: str, here: str, who: str, body: str, said: str = "") -> str:
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        '<meta name="referrer" content="no-referrer">'
         f"<title>{escape(title)} · Tacit</title>"
         '<link rel="stylesheet" href="/style.css"><link rel="icon" href="data:,"></head><body>'
         '<a class="skip" href="#main">To the content</a>'

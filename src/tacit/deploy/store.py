@@ -425,7 +425,7 @@ class DeviceStore:
         return at
 
     def _runs(self) -> dict[str, int]:
-        return dict(self._vault.run("SELECT name, id FROM runs ORDER BY id").fetchall())
+        return dict(self._vault.run("SELECT name, id FROM runs ORDER BY id"))
 
     def _run(self, run: str) -> int:
         at = self._runs().get(run)

@@ -26,7 +26,8 @@ class Vault:
 
     def close(self) -> None:
         """Let the file go."""
-        self._connection.close()
+        with self._turn:
+            self._connection.close()
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
@@ -34,20 +35,21 @@ class Vault:
         with self._turn, tables.transaction(self._connection, self.folder):
             yield
 
-    def run(self, statement: str, *values: Any) -> sqlite3.Cursor:
-        """One statement; an error of the database is one clear line."""
-        try:
-            return self._connection.execute(statement, values)
-        except sqlite3.IntegrityError:
-            raise
-        except sqlite3.Error as error:
-            if self._connection.in_transaction:
+    def run(self, statement: str, *values: Any) -> list[Any]:
+        """One statement and all its rows; an error of the database is one clear line."""
+        with self._turn:  # a connection serves one thread at a time
+            try:
+                return self._connection.execute(statement, values).fetchall()
+            except sqlite3.IntegrityError:
                 raise
-            raise tables.told(error, self.folder) from error
+            except sqlite3.Error as error:
+                if self._connection.in_transaction:
+                    raise
+                raise tables.told(error, self.folder) from error
 
     def row(self, query: str, *values: Any) -> Any:
         """The first row, or ``None``."""
-        return self.run(query, *values).fetchone()
+        return next(iter(self.run(query, *values)), None)
 
     def sure(self, query: str, *values: Any) -> Any:
         """The first row of a query that has one."""

@@ -68,9 +68,7 @@ def device_of(folder: Path, told: Simulated, user: int, key_file: Path | None = 
     for place, record in enumerate(told.records):
         facts, up = record.facts, record.traffic.up // max(1, record.facts.answered)
         claim, when = record.claim.to_json(), 1_790_000_000 + 600 * place
-        line = Sent(
-            person, told.about.run, facts.round, facts.exchange, "server", up, down, claim, when
-        )
+        line = Sent(person, told.about.run, facts.round, facts.exchange, "server", up, down, claim, when)
         store.commit(run=told.about.run, private={person: private}, sent=[line], answer=bytes([place]) * 64)
     store.keep_model(told.about.run, told.world.server.round, told.world.server.shared)
     return store

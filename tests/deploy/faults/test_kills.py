@@ -125,8 +125,8 @@ def test_a_device_killed_in_the_middle_of_its_write_begins_anew(unharmed, tmp_pa
             return wire
         dead.add(slot)
         store = whole.devices[slot].store
-        store._connection.execute("BEGIN IMMEDIATE")
-        store._connection.execute("DELETE FROM people")  # half of something, never committed
+        store._vault.run("BEGIN IMMEDIATE")
+        store._vault.run("DELETE FROM people")  # half of something, never committed
         whole.restart_device(slot)
         return None
 

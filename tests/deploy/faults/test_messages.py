@@ -297,8 +297,8 @@ def test_a_full_disk_on_a_device_loses_one_answer_and_nothing_else(tmp_path):
     wide = replace(FEDREC, settings={"sums": "grid", "dim": 200})
     whole = deployed(tmp_path, wide, users=6)
     store = whole.devices[BAD].store
-    pages = store._connection.execute("PRAGMA page_count").fetchone()[0]
-    store._connection.execute(f"PRAGMA max_page_count = {pages}")
+    pages = store._vault.row("PRAGMA page_count")[0]
+    store._vault.run(f"PRAGMA max_page_count = {pages}")
     history = store.history(f"u{BAD}")
     assert whole.run(SHORT)
     assert whole.journal.refusals() == {"device": {"disk full": 2}}
