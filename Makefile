@@ -23,7 +23,7 @@ $(READY): pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv || (echo "Tacit needs Python 3.11 or newer with venv" >&2; exit 1)
 	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' || (echo "Tacit needs Python 3.11 or newer; set PYTHON=python3.11" >&2; exit 1)
 	@echo "installing into .venv (a minute or two, once)"
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check -e '.[baselines,deploy,plot,tables,test]'
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check -e '.[test]'
 	@touch $(READY)
 
 clean:

@@ -5,11 +5,22 @@ from pathlib import Path
 
 import pytest
 
+WANTED = "real data sets are needed: set TACIT_DATA to the folder that holds them"
+
+
+def _folder():
+    folder = os.environ.get("TACIT_DATA", "")
+    return Path(folder) if folder and Path(folder).is_dir() else None
+
+
+def pytest_runtest_setup(item):
+    if item.get_closest_marker("data") and _folder() is None:
+        pytest.skip(WANTED)
+
 
 @pytest.fixture(scope="session")
 def real_data():
     """The folder of real data sets; tests that need it are skipped elsewhere."""
-    folder = os.environ.get("TACIT_DATA", "")
-    if not folder or not Path(folder).is_dir():
-        pytest.skip("real data sets are needed: set TACIT_DATA to the folder that holds them")
-    return Path(folder)
+    if _folder() is None:
+        pytest.skip(WANTED)
+    return _folder()

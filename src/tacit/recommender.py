@@ -275,7 +275,7 @@ class Recommender:
         for name in ("data", "evaluate_every"):
             given.pop(name, None)
         settings = given.pop("settings", {})
-        lists = {name: tuple(given[name]) for name in ("protect", "metrics") if name in given}
+        lists: dict[str, Any] = {name: tuple(given[name]) for name in ("protect", "metrics") if name in given}
         loaded = cls(**{**given, **lists, **settings}, data_dir=data_dir)
         loaded._run, loaded._result, loaded._served = run.path, run.result(), found
         return loaded

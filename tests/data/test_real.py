@@ -1,6 +1,5 @@
 """The publishers' own archives, where the machine has them."""
 
-import os
 import time
 
 import numpy as np
@@ -11,10 +10,7 @@ from tacit.data.load import known, load
 from tacit.data.sources import frappe, lastfm, netflix
 from tacit.split import NAMES, split, validation_part
 
-pytestmark = [
-    pytest.mark.data,
-    pytest.mark.skipif("TACIT_DATA" not in os.environ, reason="set TACIT_DATA to a folder with the archives"),
-]
+pytestmark = pytest.mark.data
 
 
 def there(name):

@@ -204,6 +204,11 @@ def curve(event: Event, adjacency: Adjacency) -> Reals:
             return times * curve(inner, adjacency)
         case Sampled(inner, sampling):
             return _amplified(inner, sampling, adjacency)
+        case _:
+            return _from_pure(event, adjacency)
+
+
+def _from_pure(event: Event, adjacency: Adjacency) -> Reals:
     epsilon = pure_epsilon(event, adjacency)
     if not math.isfinite(epsilon) or event.kind == "shuffled":
         raise UnsupportedEvent(f"a {event.kind} event has no Rényi curve here", "account it on its own")

@@ -7,7 +7,7 @@ a copy of their vector for 15 steps, as nine rounds of ten do in FedRec.
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -238,7 +238,7 @@ def _cpu_seconds(work: Callable[[], object]) -> float:
 
 
 @contextmanager
-def _one_thread() -> Iterator[None]:
+def _one_thread() -> Generator[None]:
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

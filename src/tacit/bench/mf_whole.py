@@ -1,6 +1,7 @@
 """The same round through the whole library: sampling, claims, bytes, chunks, the server's step."""
 
 from collections.abc import Callable
+from typing import Any
 
 from tacit.federation.federation import Federation
 from tacit.methods.fedrec import fedrec
@@ -23,7 +24,14 @@ def whole_rounds(
         ['average', 'predicted']
     """
     federation = Federation(offsets, items, values, catalogue)  # type: ignore[arg-type]
-    common = {"dim": dim, "rate": 1e-4, "decay": 1.0, "rho": 1.0, "spread": 0.3, "t_local": local_steps}
+    common: dict[str, Any] = {
+        "dim": dim,
+        "rate": 1e-4,
+        "decay": 1.0,
+        "rho": 1.0,
+        "spread": 0.3,
+        "t_local": local_steps,
+    }
     methods = {
         "average": fedrec(**common, filling="average"),
         "predicted": fedrec(**common, filling="hybrid", t_predict=0),

@@ -2,7 +2,7 @@
 
 import signal
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from types import FrameType, TracebackType
 
@@ -62,7 +62,7 @@ class Watching(Listener):
         return self._stop
 
     @contextmanager
-    def stops_softly(self) -> Iterator[None]:
+    def stops_softly(self) -> Generator[None]:
         """The first Ctrl-C lets the round finish and saves; the second one interrupts at once."""
 
         def asked(signum: int, frame: FrameType | None) -> None:

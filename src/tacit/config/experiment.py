@@ -51,7 +51,9 @@ class Experiment:
             _refuse_wrong_kind(key, value)
         if "method" not in values:
             raise TacitError("an experiment without a method", 'add a line such as method = "fedrec"')
-        lists = {key: tuple(value) for key, value in values.items() if isinstance(value, list)}
+        lists: dict[str, Any] = {
+            key: tuple(value) for key, value in values.items() if isinstance(value, list)
+        }
         return cls(**{**values, **lists})
 
     @classmethod

@@ -127,7 +127,7 @@ def _check(
             f"vectors of shape {factors.shape}, fillers of {len(fillers.lengths)} clients, {clients} clients",
             f"give one vector of {dim} numbers and one list of fillers per client",
         )
-    if table.dtype not in (np.float32, np.float64) or factors.dtype != table.dtype:
+    if table.dtype.name not in {"float32", "float64"} or factors.dtype != table.dtype:
         raise TacitError(
             f"vectors in {factors.dtype}, table in {table.dtype}", "use float32 or float64 for both"
         )

@@ -120,7 +120,9 @@ class Maml(LocalWork):
         total = task_losses(ended, net, asked).sum()
         slopes = torch.autograd.grad(total, list(start.values()), allow_unused=True)
         return {
-            name: np.zeros((clients, *shared[name].shape), "f4") if slope is None else -slope.cpu().numpy()
+            name: np.zeros((clients, *shared[name].shape), "f4")
+            if slope is None  # pyright: ignore[reportUnnecessaryComparison] - None where unused
+            else -slope.cpu().numpy()
             for name, slope in zip(start, slopes, strict=True)
         }
 

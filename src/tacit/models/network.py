@@ -236,7 +236,11 @@ def descended(
         slopes = torch.autograd.grad(
             total, [now[name] for name in trained], create_graph=graph, allow_unused=True
         )
-        found = {name: slope for name, slope in zip(trained, slopes, strict=True) if slope is not None}
+        found = {
+            name: slope
+            for name, slope in zip(trained, slopes, strict=True)
+            if slope is not None  # pyright: ignore[reportUnnecessaryComparison] - None where unused
+        }
         if graph:
             now = {name: _moved(name, value, found, first, task, how) for name, value in now.items()}
         else:

@@ -9,7 +9,7 @@ steps, rotates, rounds at random until the length is within its bound, and adds 
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, cast
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -205,7 +205,7 @@ def _whole_tables(update: Arrays, catalogue: int, weight: float) -> dict[str, ND
         behind = 1 if array.counts is None else array.counts[at]
         np.add.at(counts, (clients, array.ids[at]), weight * behind)
         found |= {name: table, f"{name}.count": counts}
-    return cast("dict[str, NDArray[np.float64]]", found)
+    return found
 
 
 @checked

@@ -15,7 +15,7 @@ def ridge(features: Matrix, ratings: Matrix, reg: float) -> tuple[float, Matrix]
     design = np.hstack([np.ones((count, 1)), features])
     penalty = reg * np.eye(width + 1)
     penalty[0, 0] = 0.0
-    found = np.linalg.solve(design.T @ design + penalty, design.T @ ratings)
+    found = np.asarray(np.linalg.solve(design.T @ design + penalty, design.T @ ratings), dtype=np.float64)
     return float(found[0]), found[1:]
 
 

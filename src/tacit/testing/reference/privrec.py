@@ -88,7 +88,9 @@ def reptile(
         total = loss(at, person, items, samples, way) + way.reg / 2 * near
         slopes = torch.autograd.grad(total, list(at.values()), allow_unused=True)
         now = {
-            name: tensor.detach() if slope is None else tensor.detach() - way.rate * slope
+            name: tensor.detach()
+            if slope is None  # pyright: ignore[reportUnnecessaryComparison] - None where unused
+            else tensor.detach() - way.rate * slope
             for (name, tensor), slope in zip(at.items(), slopes, strict=True)
         }
     return {name: now[name] - start[name] for name in start}
