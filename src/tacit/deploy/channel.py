@@ -81,6 +81,7 @@ def _leg(coordinator: Coordinator, channel: Channel, pace: Pace, clock: Callable
     due = coordinator.due()
     began = asked = clock()
     while coordinator.waiting:
+        coordinator.notice()
         if due:
             channel.send(due)
         for slot, wire in channel.arrived(pace.wait):

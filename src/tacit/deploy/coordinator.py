@@ -6,10 +6,8 @@ same journal goes on where the last one was killed.
 """
 
 import hashlib
-import itertools
-import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,10 +15,10 @@ import numpy as np
 from tacit import codec
 from tacit.deploy.about import RunAbout
 from tacit.deploy.arriving import Pattern, over_network
-from tacit.deploy.cards import Card, read_card
+from tacit.deploy.cards import read_card
 from tacit.deploy.charter import FIRST, Charter, digest
 from tacit.deploy.claims import derivable
-from tacit.deploy.identity import fingerprint
+from tacit.deploy.enrolment import enrolled
 from tacit.deploy.journal import Device, Journal, Opened
 from tacit.deploy.proxy_calls import ProxyLink
 from tacit.deploy.receptions import (
@@ -33,6 +31,7 @@ from tacit.deploy.receptions import (
     shuffled_by,
     terms_of,
 )
+from tacit.deploy.step import Sender, Step, payload_bytes, sizes
 from tacit.deploy.wire import Frame, Kind, No, Place, Reason, Refused, framed, unframed
 from tacit.errors import TacitError
 from tacit.federation.federation import Casting
@@ -43,25 +42,7 @@ from tacit.transport.secure_sum.layout import Layout
 from tacit.transport.secure_sum.plan import plan_for
 from tacit.transport.secure_sum.server import Server
 from tacit.transport.secure_sum.terms import SumAborted
-from tacit.transport.shuffle_proxy import ShuffleProxy, report_nbytes
 from tacit.types import Index, RoundFacts
-
-
-@dataclass
-class Step:
-    """The exchange under way."""
-
-    number: int
-    exchange: Exchange
-    place: Place
-    invited: Index
-    broadcast: bytes
-    opened: OpenExchange
-    reception: Reception
-    waiting: set[int]
-    pending: set[int]
-    answered: set[int]
-    silent: set[int]
 
 
 class Coordinator:
@@ -82,6 +63,7 @@ class Coordinator:
         self._tallies: dict[str, Any] = {}
         self._records: list[ExchangeRecord] = []
         self._framing = 0
+        self._seen = journal.seen
         self.devices: Mapping[int, Device] = journal.devices()
         state = journal.state()
         self.state = state if state is not None else self._first()
@@ -123,45 +105,29 @@ class Coordinator:
             if frame.kind is Kind.REFUSAL:
                 self.journal.count("device", _no(frame))
                 return ()
-            return self._enrolled(read_card(frame, self.charter.run), node)
+            slots = enrolled(
+                self.journal, read_card(frame, self.charter.run), self.charter.about.people, node
+            )
         except Refused as error:
             self.journal.count("server", error.reason.value)
             return ()
-
-    def _enrolled(self, card: Card, node: str) -> tuple[int, ...]:
-        allowed = self.journal.fact("allowed")
-        if allowed is not None and fingerprint(card.device) not in json.loads(allowed):
-            raise Refused(Reason.STRANGER)
-        if fingerprint(card.device) in json.loads(self.journal.fact("revoked") or b"[]"):
-            raise Refused(Reason.REVOKED)
-        known = {device.identity: device for device in self.devices.values()}
-        taken, slots = set(self.devices), []
-        for person in card.people:
-            before = known.get(person.identity)
-            if before is not None and before.revoked:
-                raise Refused(Reason.REVOKED)
-            if before is None and (
-                self.journal.casting() is not None or len(taken) >= self.charter.about.people
-            ):
-                raise Refused(Reason.LATE, "the federation is complete")
-            if before is not None:
-                slot = before.slot
-            elif person.wish >= 0 and person.wish not in taken:
-                slot = person.wish
-            else:
-                slot = next(number for number in itertools.count() if number not in taken)
-            self.journal.enrol(Device(slot, person.identity, person.letters, node, fingerprint(card.device)))
-            taken.add(slot)
-            slots.append(slot)
         self.devices = self.journal.devices()
-        return tuple(slots)
+        return slots
 
     def revoke(self, slot: int) -> None:
         """Nothing more in, nothing more out for this key."""
         self.journal.revoke(slot)
-        self.devices = self.journal.devices()
+        self._look()
+
+    def notice(self) -> None:
+        """Take up what the operator wrote into the journal meanwhile: a key that was revoked."""
+        if self.journal.seen != self._seen:
+            self._look()
+
+    def _look(self) -> None:
+        self._seen, self.devices = self.journal.seen, self.journal.devices()
         if self._step is not None:
-            self._step.waiting.discard(slot)
+            self._step.waiting -= {slot for slot, device in self.devices.items() if device.revoked}
 
     # the round
 
@@ -222,7 +188,6 @@ class Coordinator:
         )
         broadcast = codec.encode_broadcast(opened.received.arrays, max(0, self.state.round))
         reception = self._reception(number, exchange, place, kept.invited, opened, broadcast, casting)
-        people = set(kept.invited.tolist())
         step = Step(
             number,
             exchange,
@@ -231,18 +196,9 @@ class Coordinator:
             broadcast,
             opened,
             reception,
-            set(people),
-            people,
-            set(),
-            set(),
+            self._letters_from(number, exchange),
         )
-        if isinstance(reception, Summed):
-            moved = reception.replayed()
-            if reception.leg or reception.over:
-                step.pending = set() if reception.over else set(moved or ())
-            step.place = replace(place, leg=reception.leg)
-            step.answered = reception.answered()
-            step.waiting = step.pending - step.answered
+        step.waiting = {slot for slot in step.waiting if self._allowed_slot(slot)}
         return step
 
     def _nonce(self, exchange: str) -> str:
@@ -270,7 +226,7 @@ class Coordinator:
         shuffles = shuffled_by(exchange)
         if shuffles is not None or self._writes_letters(number):
             people = {slot: device.identity for slot, device in self.devices.items() if not device.revoked}
-            self._link().open(place, people, invited.tolist(), *_reports(pattern, shuffles))
+            self._link().open(place, people, invited.tolist(), *sizes(pattern, shuffles))
         if carried_by_sum(exchange) is not None:
             layout = Layout.of(pattern.arrays, facts)
             terms = terms_of(exchange, self.charter.run, facts, broadcast, layout)
@@ -314,43 +270,19 @@ class Coordinator:
     def message(self, slot: int) -> bytes:
         """The invitation, or the present leg's message, for one person."""
         step = self.step
-        head: dict[str, Any] = {
-            **step.place.head(),
-            "slot": slot,
-            "person": self.devices[slot].identity.hex(),
-            "model": digest(step.broadcast),
-        }
-        if step.place.leg:
-            wire = framed(Kind.LEG, head, step.reception.parts(slot), self.identity)
-            self._framing += len(wire) - sum(map(len, step.reception.parts(slot)))
-            return wire
-        casting = self._casting()
-        peer = -1 if casting.peer is None or slot >= len(casting.peer) else int(casting.peer[slot])
-        to = self.devices[peer].letters if peer in self.devices else b""
-        states = json.dumps(list(self.state.protections[step.exchange.name])).encode()
-        people = b""
-        if carried_by_sum(step.exchange) is not None:
-            known = directory(self.devices, step.invited)
-            people = b"".join(number.to_bytes(4, "little") + known[number] for number in sorted(known))
-        head |= {
-            "invited": len(step.invited),
-            "population": len(self.devices),
-            "peer": peer,
-            "cast": casting.peer is not None,
-            "letters_from": self._letters_from(step),
-        }
-        wire = framed(Kind.INVITATION, head, [step.broadcast, states, to, people], self.identity)
-        self._framing += len(wire) - len(step.broadcast)
+        sender = Sender(self.identity, self.devices, self._casting())
+        wire = sender.message(step, slot, self.state.protections[step.exchange.name])
+        self._framing += len(wire) - payload_bytes(step, slot)
         return wire
 
-    def _letters_from(self, step: Step) -> list[str]:
+    def _letters_from(self, number: int, exchange: Exchange) -> list[str]:
         """Where a reader's letters lie: exchange and nonce of those that wrote them."""
-        if not step.exchange.reads_letters:
+        if not exchange.reads_letters:
             return []
         kept = self.journal.opened_steps()
         names = [exchange.name for exchange in self._exchanges()]
-        earlier = [number for number in range(step.number) if self._writes_letters(number)]
-        return [word for number in earlier for word in (names[number], kept[number].nonce)]
+        earlier = [before for before in range(number) if self._writes_letters(before)]
+        return [word for before in earlier for word in (names[before], kept[before].nonce)]
 
     # in
 
@@ -413,9 +345,7 @@ class Coordinator:
         step = self.step
         people = step.reception.advance()
         if people is not None:
-            step.place = replace(step.place, leg=step.place.leg + 1)
-            step.pending = set(people)
-            step.answered, step.silent = set(), set()
+            step.next_leg(people)
             step.waiting = {slot for slot in people if self._allowed_slot(slot)}
             return
         self._closed(step)
@@ -446,7 +376,7 @@ class Coordinator:
         if self._writes_letters(step.number):
             batch = self._link().collect(step.place)
             step.opened.note(Traffic(letters_out=batch.letter_bytes), {})
-        for exchange, nonce in _pairs(self._letters_from(step)):
+        for exchange, nonce in _pairs(step.letters_from):
             place = replace(step.place, exchange=exchange, nonce=nonce, leg=0)
             step.opened.note(Traffic(letters_in=self._link().collect(place).read), {})
 
@@ -502,14 +432,6 @@ def _needed(journal: Journal, name: str) -> bytes:
 def _no(frame: Frame) -> str:
     name = frame.head.get("no")
     return name if name in {no.value for no in No} else No.UNABLE.value
-
-
-def _reports(pattern: Pattern, shuffles: ShuffleProxy | None) -> tuple[int, int, int]:
-    """The length of a sealed report, how many a person sends, how many people must be behind a batch."""
-    if shuffles is None:
-        return 0, 0, 1
-    honest: Any = pattern.arrays["reports"]
-    return report_nbytes(honest.shape[2] if honest.ndim == 3 else 1), honest.shape[1], shuffles.n_min
 
 
 def _pairs(words: list[str]) -> list[tuple[str, str]]:

@@ -6,7 +6,7 @@ secure sum while the sum runs; those are wiped when it closes.
 
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -95,7 +95,7 @@ class Journal:
         """The journal of a server that was stopped or killed."""
         path = folder / "server.sqlite"
         if not path.is_file():
-            raise TacitError(f"{folder} holds no server", "start one with `tacit server METHOD --dir DIR`")
+            raise TacitError(f"{folder} holds no server", "make one: tacit server DIR METHOD --people N")
         journal = cls(path)
         try:
             layout = journal.fact("layout")
@@ -112,7 +112,26 @@ class Journal:
         self._db.close()
 
     @contextmanager
-    def whole(self) -> Iterator[None]:
+    def serving(self) -> Generator[None]:
+        """Held by the one process that serves this federation; a second is refused."""
+        import fcntl
+
+        with self.path.with_name("serving.lock").open("a") as handle:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                raise TacitError(
+                    f"another process serves {self.path.parent}", "stop it first, or give another folder"
+                ) from error
+            yield
+
+    @property
+    def seen(self) -> int:
+        """A number that changes when another process writes."""
+        return int(self._db.execute("PRAGMA data_version").fetchone()[0])
+
+    @contextmanager
+    def whole(self) -> Generator[None]:
         """One transaction: all of it or nothing."""
         if self._db.in_transaction:
             yield

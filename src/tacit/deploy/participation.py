@@ -5,99 +5,40 @@ same question is answered with the same bytes. What goes wrong is told by a name
 """
 
 import errno
-import json
-import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from threading import Lock
 from typing import Any
 
 import numpy as np
 
 from tacit import codec
 from tacit.account.claim import Claim
-from tacit.deploy.arriving import empty_inbox, over_network
+from tacit.deploy.arriving import over_network
 from tacit.deploy.cards import PersonKeys, written_card
 from tacit.deploy.charter import Charter, charter_in, digest
+from tacit.deploy.claims import derivable
 from tacit.deploy.cohort import Owner, federation_held
 from tacit.deploy.identity import Identity
 from tacit.deploy.joining import Joining
 from tacit.deploy.limits import Ask, Sent, refusal
+from tacit.deploy.posting import inbox_of, posted
 from tacit.deploy.proxy_calls import ProxyLost, ProxyPost
-from tacit.deploy.receptions import carried_by_sum, shuffled_by, terms_of
+from tacit.deploy.question import Declined, Question, arrays_in, question_in
+from tacit.deploy.receptions import carried_by_sum, shuffled_by
 from tacit.deploy.store import DeviceStore
+from tacit.deploy.summing import SumPart, Sums
 from tacit.deploy.wire import Frame, Kind, No, Place, Refused, framed, unframed
 from tacit.errors import TacitError
 from tacit.federation.federation import Federation
-from tacit.local.work import Broadcast, Inbox
+from tacit.local.work import Broadcast
 from tacit.rng import Keys
-from tacit.round import Exchange, Outgoing, ServerState, claim_of, client_side
-from tacit.transport.secure_sum.client import Client
-from tacit.transport.secure_sum.layout import Layout
-from tacit.transport.secure_sum.plan import plan_for
-from tacit.transport.secure_sum.terms import SumAborted, Terms
-from tacit.transport.secure_sum.wire import Roster
-from tacit.transport.shuffle_proxy import Envelope, Opener, report_nbytes, sealed
-from tacit.types import Array, Cohort, RoundFacts, Rows
+from tacit.round import Outgoing, ServerState, claim_of, client_side
+from tacit.transport.secure_sum.terms import SumAborted
+from tacit.types import Array, Cohort
 
 MOST = 1 << 31
-
-
-class Declined(Exception):
-    """The device does not answer; the name says why and nothing else."""
-
-    def __init__(self, no: No) -> None:
-        super().__init__(no.value)
-        self.no = no
-
-
-@dataclass(frozen=True)
-class Question:
-    """An invitation, as far as it could be checked without looking at anybody's data."""
-
-    place: Place
-    slot: int
-    person: str
-    keys: PersonKeys
-    exchange: Exchange
-    broadcast: bytes
-    states: tuple[Any, ...]
-    to: bytes
-    people: Mapping[int, bytes]
-    head: Mapping[str, Any]
-    nbytes: int
-
-    @property
-    def round(self) -> int:
-        """The round asked about."""
-        return self.place.round
-
-    @property
-    def facts(self) -> RoundFacts:
-        """What the server says of who was asked."""
-        arrays = arrays_in(self.broadcast)
-        shapes = {name: array.shape for name, array in arrays.items()}
-        counts = int(self.head["population"]), int(self.head["invited"])
-        return RoundFacts(self.round, self.exchange.name, *counts, counts[1], shapes)
-
-
-@dataclass
-class _Sum:
-    """One person's part in a secure sum: it lives in memory alone, so a restart is a drop-out."""
-
-    place: Place
-    client: Client
-    model: str
-    terms: Terms
-    least: int
-    honest: int
-    told: dict[int, bytes] = field(default_factory=dict)
-
-    def refuse_small(self, roster: bytes) -> None:
-        """A crowd as invited, and as many honest people as noise in shares counts on, or no answer."""
-        plan = Roster.read(roster, self.terms).plan
-        if plan.clients < self.least or plan.honest < self.honest:
-            raise Declined(No.SUM_ABORTED)
 
 
 class Participant:
@@ -105,7 +46,8 @@ class Participant:
 
     ``proxy`` makes the way to the proxy at an address; ``server`` is the server's public key where the
     person was told it, else the first one heard is kept. ``seeded`` allows a seeded run, whose noise others
-    can derive: for tests. ``clock`` tells the time (unix seconds) for the person's own limits.
+    can derive: for tests. ``clock`` tells the time (unix seconds) for the person's own limits. Who does not
+    outlive a message (``lasting``) takes no part in what needs several.
     """
 
     def __init__(
@@ -116,15 +58,17 @@ class Participant:
         server: str = "",
         seeded: int | None = None,
         clock: Callable[[], float] = time.time,
+        lasting: bool = True,
     ) -> None:
         self.store = store
+        self._lasting = lasting
         self._proxy = proxy
         self._server = server
         self._seeded = seeded
         self._clock = clock
         self._charters: dict[str, Charter] = {}
-        self._sums: dict[tuple[str, str], _Sum] = {}
-        self._turn = threading.Lock()
+        self._sums = Sums(store)
+        self._turn = Lock()
 
     def answer(self, wire: bytes) -> bytes:
         """The answer to anything a server may send; never an error's text."""
@@ -145,9 +89,9 @@ class Participant:
                     return self._model(frame, charter)
                 person, keys = self._person(frame, charter)
                 if frame.kind is Kind.INVITATION:
-                    return self._invited(self._question(frame, charter, person, keys, len(wire)), charter)
+                    return self._invited(question_in(frame, charter, person, keys, len(wire)), charter)
                 if frame.kind is Kind.LEG:
-                    return self._leg(frame, person, keys)
+                    return self._sums.leg(frame, person)
                 raise Declined(No.UNREADABLE)
             except Declined as error:
                 return self._no(error.no, head, keys)
@@ -171,7 +115,9 @@ class Participant:
             raise Declined(No.FOREIGN_SERVER)
         if charter.seeded is not None and charter.seeded != self._seeded:
             raise Declined(No.SEEDED)
-        charter.method  # noqa: B018 - refused here if it cannot be built
+        sums = any(map(carried_by_sum, charter.exchanges.values()))  # refused here if it cannot be built
+        if sums and not self._lasting:
+            raise Declined(No.NOT_LASTING)
         self.store.keep_run(charter.announced)
         self._charters[charter.run] = charter
         secret, people = self.store.secret(), []
@@ -214,38 +160,10 @@ class Participant:
 
     # taking part
 
-    def _question(
-        self, frame: Frame, charter: Charter, person: str, keys: PersonKeys, nbytes: int
-    ) -> Question:
-        place = Place.of(frame)
-        exchange = charter.exchanges.get(place.exchange)
-        if exchange is None or len(frame.parts) != 4:
-            raise Declined(No.UNREADABLE)
-        broadcast, states, to, people = frame.parts
-        if digest(broadcast) != frame.read("model", str):
-            raise Declined(No.FOREIGN_MODEL)
-        listed = {
-            int.from_bytes(people[at : at + 4], "little"): people[at + 4 : at + 36]
-            for at in range(0, len(people), 36)
-        }
-        return Question(
-            place,
-            frame.read("slot", int),
-            person,
-            keys,
-            exchange,
-            broadcast,
-            tuple(json.loads(states)),
-            to,
-            listed,
-            frame.head,
-            nbytes,
-        )
-
     def _invited(self, question: Question, charter: Charter) -> bytes:
         place, person = question.place, question.person
         if carried_by_sum(question.exchange) is not None:
-            return self._sum_begun(question, charter)
+            return self._sums.repeated(question) or self._sum_begun(question, charter)
         try:
             kept = self.store.answered(person, place.run, place.round, place.exchange)
         except TacitError as error:
@@ -287,11 +205,7 @@ class Participant:
             facts = replace(facts, answered=shuffles.n_min)
         state = ServerState(question.round, {}, {}, {exchange.name: question.states})
         claim = claim_of(exchange, state, facts)
-        if charter.seeded is None:
-            return claim
-        from tacit.deploy.claims import derivable
-
-        return derivable(claim)
+        return claim if charter.seeded is None else derivable(claim)
 
     def _worked(self, question: Question, charter: Charter) -> Outgoing:
         exchange, place = over_network(question.exchange), question.place
@@ -300,7 +214,7 @@ class Participant:
         received = exchange.local.prepared(Broadcast(place.round, arrays))
         keys: Keys = charter.keys(self.store.secret() + question.keys.public)
         private = self._private(question, charter, cohort, keys)
-        inbox = self._inbox(question, charter, arrays) if exchange.reads_letters else None
+        inbox = inbox_of(question, self._post(charter), arrays) if exchange.reads_letters else None
         return client_side(exchange, question.states, received, private, cohort, inbox, keys)
 
     def _cohort(self, question: Question, charter: Charter) -> Cohort:
@@ -321,24 +235,14 @@ class Participant:
 
     def _answered_anew(self, question: Question, charter: Charter) -> bytes:
         done = self._worked(question, charter)
-        place, exchange = question.place, question.exchange
-        arrays = done.messages.arrays
-        shuffles = shuffled_by(exchange)
-        payload = codec.encode(arrays, max(0, place.round)) if arrays and shuffles is None else b""
-        reports = self._sealed_reports(arrays, charter, place) if shuffles is not None else b""
-        readers, letters = self._sealed_letters(done, question)
-        head = {**place.head(), "slot": question.slot}
-        answer = framed(
-            Kind.ANSWER, {**head, "model": digest(question.broadcast)}, [payload], question.keys.identity
-        )
-        post = b""
-        if reports or letters:
-            post = framed(
-                Kind.POST, {**head, "readers": readers}, [reports, *letters], question.keys.identity
-            )
-        both = len(answer).to_bytes(8, "little") + answer + post
-        up = len(payload) + len(reports) + sum(map(len, letters))
-        self._commit(question, charter, done, both, up)
+        place, arrays = question.place, done.messages.arrays
+        plain = arrays and shuffled_by(question.exchange) is None
+        payload = codec.encode(arrays, max(0, place.round)) if plain else b""
+        head = {**place.head(), "slot": question.slot, "model": digest(question.broadcast)}
+        answer = framed(Kind.ANSWER, head, [payload], question.keys.identity)
+        post = posted(done, question, charter)
+        both = len(answer).to_bytes(8, "little") + answer + post.wire
+        self._commit(question, charter, done, both, len(payload) + post.nbytes)
         return both
 
     def _commit(self, question: Question, charter: Charter, done: Outgoing, answer: bytes, up: int) -> None:
@@ -358,152 +262,24 @@ class Participant:
             run=place.run, private={question.person: dict(done.private)}, sent=[line], answer=answer
         )
 
-    # through the proxy
-
     def _post(self, charter: Charter) -> ProxyPost:
         if self._proxy is None:
             raise Declined(No.NO_PROXY)
         return ProxyPost(self._proxy(charter.proxy_address), charter.proxy)
 
-    def _sealed_reports(self, arrays: Any, charter: Charter, place: Place) -> bytes:
-        from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey  # loads on first use
-
-        reports = arrays["reports"][0]
-        words = reports.reshape(len(reports), -1).astype("<u4")
-        server = X25519PublicKey.from_public_bytes(charter.opener)
-        envelope = Envelope(place.exchange, place.round)
-        wires = [sealed(row.tobytes(), server, envelope) for row in words]
-        assert all(len(wire) == report_nbytes(words.shape[1]) for wire in wires)
-        return b"".join(wires)
-
-    def _sealed_letters(self, done: Outgoing, question: Question) -> tuple[list[int], list[bytes]]:
-        if done.letters is None or int(done.letters.to[0]) < 0:
-            return [], []
-        from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey  # loads on first use
-
-        letter = codec.encode({"rows": done.letters.rows}, max(0, question.round))
-        reader = X25519PublicKey.from_public_bytes(question.to)
-        return [int(done.letters.to[0])], [sealed(letter, reader, _letter(question.place))]
-
-    def _inbox(self, question: Question, charter: Charter, received: Mapping[str, Array]) -> Inbox:
-        from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey  # loads on first use
-
-        words = question.head.get("letters_from", [])
-        places = [
-            replace(question.place, exchange=exchange, nonce=nonce, leg=0)
-            for exchange, nonce in zip(words[::2], words[1::2], strict=True)
-        ]
-        key, found = X25519PrivateKey.from_private_bytes(question.keys.letters), []
-        for place in places:
-            wires = self._post(charter).letters(place, question.slot, question.keys.identity)
-            found += Opener(key, _letter(place)).opened(wires)
-        nothing = empty_inbox(question.exchange, received)
-        return _gathered([_rows(letter, nothing) for letter in found], nothing)
-
-    # secure sums
-
     def _sum_begun(self, question: Question, charter: Charter) -> bytes:
-        place, person = question.place, question.person
-        under_way = self._sums.get((person, place.exchange))
-        if under_way is not None and under_way.place == place and 0 in under_way.told:
-            return under_way.told[0]
-        try:
-            before = self.store.answered(person, place.run, place.round, place.exchange)
-        except TacitError as error:
-            raise Declined(No.ANSWERED_BEFORE) from error
-        if before is not None:
-            raise Declined(No.ANSWERED_BEFORE)  # two sums of one round could be subtracted
         self._may(question, charter)
-        self._pin(place.run, question.people)
         done = self._worked(question, charter)
-        carrier = carried_by_sum(question.exchange)
-        assert carrier is not None
-        assert carrier.steps is not None
-        least = plan_for(question.facts.invited, carrier.rates).minimum
-        layout = Layout.of(done.messages.arrays, question.facts)
-        terms = terms_of(question.exchange, place.run, question.facts, question.broadcast, layout)
-        vector = layout.vector(done.messages.arrays, 0, terms.ring)
-        client = Client(terms, question.slot, question.keys.identity, question.people, vector)
+        part = SumPart.begun(question, done)
         # From here on this round is spent: a crash before the sum is over leaves it unanswered.
-        self._commit(question, charter, done, b"", 5 * 16 + terms.nbytes)
-        begun = _Sum(place, client, digest(question.broadcast), terms, least, carrier.steps.honest)
-        self._sums[person, place.exchange] = begun
-        return self._leg_told(begun, 0, question.slot, question.keys, client.start())
-
-    def _pin(self, run: str, people: Mapping[int, bytes]) -> None:
-        """Whoever was met once keeps their key: a server cannot pass somebody else off as them later."""
-        kept = json.loads(self.store.note(run, "people") or b"{}")
-        met = {str(slot): identity.hex() for slot, identity in people.items()}
-        if any(kept.get(slot, identity) != identity for slot, identity in met.items()):
-            raise Declined(No.FOREIGN_SERVER)
-        if not met.keys() <= kept.keys():
-            self.store.keep_note(run, "people", json.dumps({**kept, **met}).encode())
-
-    def _leg(self, frame: Frame, person: str, keys: PersonKeys) -> bytes:
-        place = Place.of(frame)
-        under_way = self._sums.get((person, place.exchange))
-        if under_way is None or replace(under_way.place, leg=place.leg) != place or len(frame.parts) != 1:
-            raise Declined(No.OUT_OF_TURN)
-        if place.leg in under_way.told:
-            return under_way.told[place.leg]
-        if place.leg != len(under_way.told):
-            raise Declined(No.OUT_OF_TURN)
-        if place.leg == 1:
-            under_way.refuse_small(frame.parts[0])
-        message = under_way.client.receive(frame.parts[0])
-        return self._leg_told(under_way, place.leg, frame.read("slot", int), keys, message)
-
-    def _leg_told(self, begun: _Sum, leg: int, slot: int, keys: PersonKeys, message: bytes) -> bytes:
-        place = replace(begun.place, leg=leg)
-        head = {**place.head(), "slot": slot, "model": begun.model}
-        begun.told[leg] = framed(Kind.ANSWER, head, [message], keys.identity)
-        return begun.told[leg]
-
-
-def arrays_in(broadcast: bytes) -> dict[str, Array]:
-    """The whole arrays of a message that is the same for everybody."""
-    found = codec.decode_broadcast(broadcast).arrays
-    return {name: array for name, array in found.items() if isinstance(array, np.ndarray)}
-
-
-def _letter(place: Place) -> Envelope:
-    return Envelope(f"letter/{place.run}/{place.nonce}/{place.exchange}", place.round)
+        self._commit(question, charter, done, b"", part.nbytes)
+        return self._sums.begin(part)
 
 
 def _both(kept: bytes) -> tuple[bytes, bytes]:
     """The answer to the server, and what goes to the proxy (nothing, mostly)."""
     length = int.from_bytes(kept[:8], "little")
     return kept[8 : 8 + length], kept[8 + length :]
-
-
-def _rows(letter: bytes, like: Inbox) -> Rows:
-    """One letter's rows, if they look like rows of the table; an empty one otherwise."""
-    try:
-        rows = codec.decode(letter).arrays.get("rows")
-    except TacitError:
-        return like.rows
-    wanted: Any = like.rows.values
-    if not isinstance(rows, Rows) or rows.cells or rows.counts is not None:
-        return like.rows
-    values: Any = rows.values
-    if values.dtype != wanted.dtype or values.shape[1:] != wanted.shape[1:]:
-        return like.rows
-    return rows if values.dtype.kind != "f" or np.isfinite(values).all() else like.rows
-
-
-def _gathered(letters: list[Rows], nothing: Inbox) -> Inbox:
-    whole = [rows for rows in letters if rows.clients]
-    if not whole:
-        return nothing
-    lengths = np.array([rows.total for rows in whole], dtype=np.int64)
-    values: list[Any] = [rows.values for rows in whole]
-    rows = Rows(
-        np.cumsum(lengths) - lengths,
-        lengths,
-        np.concatenate([rows.ids for rows in whole]),
-        np.concatenate(values),
-    )
-    return Inbox(np.array([0, len(whole)]), np.arange(len(whole)), rows)
 
 
 def _named(error: BaseException) -> No:

@@ -10,7 +10,7 @@ import json
 import secrets
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -238,7 +238,7 @@ class ProxyService:
         return self._kept(place)
 
     @contextmanager
-    def _whole(self) -> Iterator[None]:
+    def _whole(self) -> Generator[None]:
         self._db.execute("BEGIN IMMEDIATE")
         try:
             yield

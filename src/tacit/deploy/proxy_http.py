@@ -3,7 +3,7 @@
 import http.client
 import ssl
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -58,7 +58,7 @@ def listening(
 
 
 @contextmanager
-def in_background(server: ThreadingHTTPServer) -> Iterator[ThreadingHTTPServer]:
+def in_background(server: ThreadingHTTPServer) -> Generator[ThreadingHTTPServer]:
     """Serve while something else is done."""
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()

@@ -18,7 +18,7 @@ import os
 import secrets
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import blake2b
 from pathlib import Path
@@ -143,7 +143,7 @@ class DeviceStore:
         self.close()
 
     @contextmanager
-    def taking_part(self) -> Iterator[None]:
+    def taking_part(self) -> Generator[None]:
         """Held by the one process that answers for this device; a second is refused."""
         import fcntl
 
@@ -397,7 +397,7 @@ class DeviceStore:
     # inside
 
     @contextmanager
-    def _changing(self) -> Iterator[None]:
+    def _changing(self) -> Generator[None]:
         try:
             with self._vault.transaction():
                 yield

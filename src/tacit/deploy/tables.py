@@ -2,7 +2,7 @@
 
 import contextlib
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 
 from tacit.errors import TacitError
@@ -85,7 +85,7 @@ def _no_store(folder: Path) -> TacitError:
 
 
 @contextlib.contextmanager
-def transaction(connection: sqlite3.Connection, folder: Path) -> Iterator[sqlite3.Connection]:
+def transaction(connection: sqlite3.Connection, folder: Path) -> Generator[sqlite3.Connection]:
     """All or nothing; a full disk or a locked file is one clear line and leaves what was there."""
     try:
         connection.execute("BEGIN IMMEDIATE")

@@ -3,7 +3,7 @@
 import contextlib
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ class Vault:
             self._connection.close()
 
     @contextlib.contextmanager
-    def transaction(self) -> Iterator[None]:
+    def transaction(self) -> Generator[None]:
         """All or nothing, one thread at a time."""
         with self._turn, tables.transaction(self._connection, self.folder):
             yield

@@ -101,6 +101,7 @@ class No(Enum):
     SEEDED = "a seeded run is not allowed"
     DISK_FULL = "disk full"
     NO_PROXY = "proxy not reached"
+    NOT_LASTING = "a secure sum needs a process that lasts"
     UNABLE = "unable"
 
 
