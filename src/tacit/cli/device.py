@@ -17,7 +17,8 @@ from tacit.cli import options
 from tacit.errors import TacitError
 
 EXAMPLE = (
-    "Examples: tacit device mine --init --import ratings.csv · tacit device mine --web · "
+    "Examples: tacit device mine --init --import ratings.csv --user ann · "
+    "tacit device mine --key >> keys.txt · tacit device mine --web · "
     "tacit device mine --server https://recommender.example:9443 --ca ca.pem"
 )
 KeyFile = Annotated[
@@ -68,13 +69,17 @@ def device(
     resume: Annotated[bool, typer.Option("--resume-taking-part", help="End a pause.")] = False,  # noqa: FBT002
     forget: Annotated[bool, typer.Option("--forget", help="Erase the person from this device.")] = False,  # noqa: FBT002
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask again.")] = False,  # noqa: FBT002
+    key: Annotated[bool, typer.Option("--key", help="Print the public key, for the operator.")] = False,  # noqa: FBT002
+    write_key: Annotated[
+        Path | None, typer.Option(help="Write the private key to a file, for flower-supernode.")
+    ] = None,
     status: Annotated[bool, typer.Option("--status", help="Show the device and stop.")] = False,  # noqa: FBT002
     web: Annotated[bool, typer.Option("--web", help="Serve the person's page on this machine.")] = False,  # noqa: FBT002
     port: Annotated[int, typer.Option(help="The page's port (0: any free one).", min=0, max=65535)] = 0,
     server: Annotated[str, typer.Option(help="Take part with this server.")] = "",
     ca: Annotated[Path | None, typer.Option(help="The certificate that vouches for the server.")] = None,
     charter: Annotated[
-        str, typer.Option(help="The fingerprint of the server's key, as you were told it.")
+        str, typer.Option(help="The server's public key, as its operator told you (tacit server DIR --key).")
     ] = "",
     serve: Annotated[bool, typer.Option("--serve", help="Take part for everybody in the folder.")] = False,  # noqa: FBT002
     rounds: Annotated[int, typer.Option(help="Stop after so many answered rounds.", min=0)] = 0,
@@ -92,7 +97,9 @@ def device(
         said = _changed(store, _Wanted(*asked, data_dir))
         if init:
             said.insert(0, f"{folder} is ready" + (" (sealed)" if key_file else ""))
-        looking = status or as_json or not (said or web or server)
+        looking = status or as_json or not (said or web or server or key or write_key)
+        if key or write_key:
+            _shown_key(store, write_key)
         if said and not (quiet or as_json):
             typer.echo("\n".join(said))
         if looking and not (web or server):
@@ -107,6 +114,14 @@ def device(
     from tacit.deploy.participation import participate  # the only part that knows a network
 
     return participate(Joining(folder, key_file, server, ca, charter, serve, rounds, quiet, as_json))
+
+
+def _shown_key(store: Any, file: Path | None) -> None:
+    from tacit.deploy.identity import Identity
+
+    if file is not None:
+        Identity.of(store).written(file)
+    typer.echo(Identity.of(store).public_text)
 
 
 def _reason(*, pause: bool) -> str:

@@ -30,7 +30,8 @@ def server(
     ] = "",
     people: Annotated[int, typer.Option(help="How many people will take part.", min=0)] = 0,
     devices: Annotated[
-        list[Path] | None, typer.Option(help="A file of devices' public keys, one a line. Repeatable.")
+        list[Path] | None,
+        typer.Option(help="A file of devices' public keys, one a line (with --status: serve nothing)."),
     ] = None,
     revoke: Annotated[str, typer.Option(help="Shut a device out, by its key's fingerprint.")] = "",
     key: Annotated[bool, typer.Option("--key", help="Print the server's public key and stop.")] = False,  # noqa: FBT002
@@ -62,12 +63,16 @@ def server(
     if key:
         typer.echo(running.server_key(folder).hex())
         return 0
+    keys = running.keys_in(devices or [])
+    if keys and not method:
+        running.admit(folder, keys)
     if status:
         view = seen(folder)
         typer.echo(json.dumps(view)) if as_json else printed(view)
         return 0
     if revoke:
-        running.revoked(folder, revoke)
+        gone = running.revoked(folder, revoke)
+        typer.echo(f"revoked {revoke}: {gone} of its people had enrolled; nothing more in, nothing more out")
         return 0
     if method:
         given: dict[str, Any] = {
@@ -79,12 +84,11 @@ def server(
         }
         experiment = options.experiment(method, given)
         running.found(folder, experiment, people, proxy, proxy_key, data_dir)
+        running.admit(folder, keys)
     elif people or data or sets or protect or transport or rounds or proxy:
         raise TacitError(
             "a federation goes on as it was founded", "give the folder alone (and --devices, --host)"
         )
-    if devices:
-        running.admit_files(folder, devices)
     return _serve(folder, host, port, certificates, deadline, as_json=as_json, quiet=quiet)
 
 

@@ -118,7 +118,7 @@ def refuse_undeployable(method: Method, *, proxy: bool) -> None:
             what = "sends shuffled reports" if shuffles else "hands letters from people to people"
             raise TacitError(
                 f"{method.name}: its exchange {exchange.name!r} {what}, and there is no proxy to carry them",
-                "start `tacit proxy` and give its folder with --proxy",
+                "start `tacit proxy` and give its address and key with --proxy and --proxy-key",
             )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from tacit.deploy.flower_engine import Node
+from tacit.deploy.flower_node import Node, Place
 from tacit.deploy.identity import Identity
 from tacit.deploy.joining import Joining
 from tacit.deploy.participation import Participant
@@ -40,9 +40,17 @@ def joined(
             seeded=seeded,
         )
         taking = _Taking(participant, joining.rounds, stopping, heard)
-        authority = None if joining.ca is None else str(joining.ca)
-        node = Node(address_of(joining.server), authority, Identity.of(store).key())
-        node.run(taking.answers, taking.over, poll=poll)
+        address = address_of(joining.server)
+        known = store.kept(f"node/{address}")
+        node = Node(
+            Place(address, joining.ca, Identity.of(store).key()),
+            heard or (lambda line: None),  # noqa: ARG005
+            taking.over,
+            None if known is None else int(known),
+            lambda number: store.keep(f"node/{address}", str(number).encode()),
+            poll,
+        )
+        node.run(taking.answers)
 
 
 class _Taking:

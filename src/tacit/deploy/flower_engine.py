@@ -1,10 +1,12 @@
-"""Everything that Tacit uses of Flower's own insides (1.41 and 1.42), in one place: it may move there.
+"""The server's end of Flower (1.41 and 1.42), with all that Tacit uses of its insides: it may move there.
 
 The engine is an unmodified SuperLink. Tacit's server takes the part of a run's ServerApp itself (no process
-is started by the engine, no code is delivered), and a device may run its node within itself.
+is started by the engine, no code is delivered). A device's end is :mod:`tacit.deploy.flower_node`.
 """
 
 import hashlib
+import importlib.util
+import logging
 import os
 import secrets
 import shutil
@@ -12,7 +14,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +24,7 @@ from tacit.deploy.children import begun, ended
 from tacit.errors import TacitError
 
 KIND = "query"
+PATIENCE = 5.0  # seconds after which an engine that does not answer is lost
 QUIET = {"FLWR_TELEMETRY_ENABLED": "0", "FLWR_DISABLE_UPDATE_CHECK": "1"}
 _FAB = """[build-system]
 requires = ["hatchling"]
@@ -43,10 +46,9 @@ clientapp = "tacit.deploy.flower_shim:client"
 def needed() -> None:
     """One clear line where Flower is not installed."""
     os.environ.update({name: value for name, value in QUIET.items() if name not in os.environ})
-    try:
-        import flwr  # noqa: F401
-    except ImportError as error:
-        raise TacitError("Flower is not installed", "install it with: pip install 'tacit[deploy]'") from error
+    if importlib.util.find_spec("flwr") is None:
+        raise TacitError("Flower is not installed", "install it with: pip install 'tacit[deploy]'")
+    logging.getLogger("flwr").setLevel(logging.CRITICAL)  # what matters is told in our own words
 
 
 def free_port() -> int:
@@ -54,6 +56,24 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
+
+
+def refuse_taken(host: str, port: int, patience: float = 5.0) -> None:
+    """One clear line where somebody else listens; whoever was just killed is given a moment to go."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    end = time.monotonic() + patience
+    while True:
+        with socket.socket(family) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((host, port))
+            except OSError as error:
+                if time.monotonic() > end:
+                    problem = f"cannot listen on {host}:{port} ({error.strerror})"
+                    raise TacitError(problem, "give another --port or --host") from error
+                time.sleep(0.2)
+            else:
+                return
 
 
 @dataclass
@@ -72,6 +92,7 @@ class SuperLink:
     ) -> "SuperLink":
         """Start it with TLS and node authentication; its own state lies in ``folder``."""
         needed()
+        refuse_taken(host, port)
         folder.mkdir(parents=True, exist_ok=True)
         secret = folder / "engine.secret"
         if not secret.exists():
@@ -153,9 +174,10 @@ class Run:
                     raise TacitError("the engine does not start a run", f"see {superlink.log}")
                 if not token:
                     time.sleep(0.05)
-        grid = HttpGrid(
+        grid: Any = HttpGrid(
             superlink.address, insecure=False, root_certificates=superlink.authority.read_bytes(), token=token
         )
+        grid._retry_invoker = _soon_lost()
         heartbeat = HeartbeatSender(make_task_heartbeat_fn_http(grid._runtime_client))
         heartbeat.start()
         task = grid._runtime_client.PullTaskInput(PullTaskInputRequest())
@@ -166,6 +188,8 @@ class Run:
 
     def nodes(self) -> list[int]:
         """The nodes that are there now."""
+        if self.superlink.process.poll() is not None:
+            raise ConnectionError("its process ended")
         return list(self.grid.get_node_ids())
 
     def push(self, frames: Mapping[int, Mapping[int, bytes]], seconds: float) -> None:
@@ -181,6 +205,8 @@ class Run:
 
     def pull(self) -> Iterator[tuple[int, int, bytes]]:
         """Answers that have come: node, slot, frame."""
+        if self.superlink.process.poll() is not None:
+            raise ConnectionError("its process ended")
         if not self.sent:
             return
         for message in self.grid.pull_messages(list(self.sent)):
@@ -210,8 +236,19 @@ class Run:
         self.grid.close()
 
 
+def _soon_lost() -> Any:
+    """Retries for a few seconds: an engine that is gone is started again, not waited for."""
+    import httpx
+    from flwr.supercore.retry import RetryInvoker
+    from flwr.supercore.retry.retry_invoker import exponential
+
+    return RetryInvoker(
+        lambda: exponential(max_delay=1), httpx.TransportError, max_tries=None, max_time=PATIENCE
+    )
+
+
 @contextmanager
-def control(superlink: SuperLink) -> Iterator[Any]:
+def control(superlink: SuperLink) -> Generator[Any]:
     """The engine's operator interface."""
     from flwr.supercore.control.control_http_client import ControlHttpClient
     from flwr.supercore.interceptors import RuntimeVersionHttpInterceptor
@@ -229,7 +266,7 @@ def control(superlink: SuperLink) -> Iterator[Any]:
 
 
 @contextmanager
-def _executor(superlink: SuperLink) -> Iterator[Any]:
+def _executor(superlink: SuperLink) -> Generator[Any]:
     from flwr.supercore.interceptors import RuntimeVersionHttpInterceptor, SuperExecAuthHttpInterceptor
     from flwr.supercore.runtime import RuntimeHttpClient
 
@@ -251,104 +288,33 @@ def _executor(superlink: SuperLink) -> Iterator[Any]:
 
 
 def let_in(superlink: SuperLink, public_text: str) -> None:
-    """Register a device's public key, so that its node may connect; once is enough."""
+    """Register a device's public key, so that its node may connect; a second time changes nothing."""
+    import httpx  # comes with Flower
     from cryptography.hazmat.primitives import serialization
     from flwr.proto.control_pb2 import RegisterNodeRequest
+    from flwr.supercore.error import ApiErrorCode, FlowerError
     from flwr.supercore.primitives.asymmetric import public_key_to_bytes
 
     key: Any = serialization.load_ssh_public_key(public_text.encode())
-    with control(superlink) as client:
-        client.RegisterNode(RegisterNodeRequest(public_key=public_key_to_bytes(key)))
+    try:
+        with control(superlink) as client:
+            client.RegisterNode(RegisterNodeRequest(public_key=public_key_to_bytes(key)))
+    except httpx.HTTPStatusError as error:
+        told = FlowerError.from_json(error.response.text)
+        if told is None or told.code != ApiErrorCode.PUBLIC_KEY_ALREADY_IN_USE:
+            raise
 
 
 def shut_out(superlink: SuperLink, node: int) -> None:
-    """Take a node's registration back: it is refused from now on."""
+    """Take a node's registration back: it is refused from now on; a second time changes nothing."""
+    import httpx  # comes with Flower
     from flwr.proto.control_pb2 import UnregisterNodeRequest
+    from flwr.supercore.error import ApiErrorCode, FlowerError
 
-    with control(superlink) as client:
-        client.UnregisterNode(UnregisterNodeRequest(node_id=node))
-
-
-@dataclass(frozen=True)
-class Node:
-    """A device's node within the device's own process, speaking the engine's own protocol."""
-
-    address: str
-    authority: str | None
-    key: Any
-
-    def run(
-        self,
-        answer: Callable[[Mapping[int, bytes]], Mapping[int, bytes]],
-        stopping: Callable[[], bool],
-        *,
-        poll: float = 1.0,
-        patience: float | None = None,
-    ) -> None:
-        """Take messages and answer them until told to stop."""
-        needed()
-        from flwr.supernode.fleet_http_connection import http_request_response
-
-        authority = None if self.authority is None else Path(self.authority).read_bytes()
-        keys = (self.key, self.key.public_key())
-        try:
-            with http_request_response(
-                self.address,
-                insecure=False,
-                root_certificates=authority,
-                authentication_keys=keys,
-                max_wait_time=patience,
-            ) as connection:
-                while not stopping():
-                    if not _served(connection, answer):
-                        time.sleep(poll)
-        except SystemExit as error:
-            raise TacitError(
-                "the server does not let this device in (an unknown or revoked key, or another certificate)",
-                "give the operator this device's public key, and check --ca",
-            ) from error
-
-
-def _served(connection: Any, answer: Callable[[Mapping[int, bytes]], Mapping[int, bytes]]) -> bool:
-    """Answer one message, if there is one."""
-    from flwr.app import ConfigRecord, Message, RecordDict
-    from flwr.supercore.inflatable.inflatable_object import (
-        get_all_nested_objects,
-        get_object_tree,
-        iterate_object_tree,
-        no_object_id_recompute,
-    )
-    from flwr.supercore.inflatable.inflatable_utils import (
-        inflate_object_from_contents,
-        pull_objects,
-        push_objects,
-    )
-
-    _, receive, send, _, _, pull_object, push_object, confirm = connection
-    found = receive()
-    if found is None:
-        return False
-    head, tree = found
-    run = head.metadata.run_id
-    contents = pull_objects(
-        [one.object_id for one in iterate_object_tree(tree)],
-        pull_object_fn=lambda name: pull_object(run, name),
-    )
-    confirm(run, head.metadata.message_id)
-    message: Any = inflate_object_from_contents(head.metadata.message_id, contents)
-    message.metadata.__dict__["_message_id"] = head.metadata.message_id
-    frames = message.content["frames"]
-    wires = {int(slot): wire for slot, wire in frames.items()}
-    told = ConfigRecord({str(slot): wire for slot, wire in answer(wires).items()})
-    reply = Message(RecordDict({"frames": told}), reply_to=message)
-    with no_object_id_recompute():
-        reply.metadata.__dict__["_message_id"] = reply.object_id
-        objects = get_all_nested_objects(reply)
-        reply_tree = get_object_tree(reply)
-        wanted, session = send(reply, reply_tree, 0.0)
-        push_objects(
-            objects,
-            push_object_fn=lambda name, content: push_object(run, session, name, content),
-            object_ids_to_push=wanted,
-        )
-    return True
+    try:
+        with control(superlink) as client:
+            client.UnregisterNode(UnregisterNodeRequest(node_id=node))
+    except httpx.HTTPStatusError as error:
+        told = FlowerError.from_json(error.response.text)
+        if told is None or told.code != ApiErrorCode.NODE_NOT_FOUND:
+            raise

@@ -10,6 +10,7 @@ from tacit.deploy.certificates import Certified
 from tacit.deploy.channel import Pace, Unwatched, drive
 from tacit.deploy.coordinator import Coordinator
 from tacit.deploy.flower_engine import Run, SuperLink, let_in
+from tacit.deploy.flower_engine import shut_out as shut_node_out
 from tacit.deploy.identity import fingerprint
 from tacit.deploy.journal import Journal
 from tacit.deploy.proxy_calls import ProxyLink
@@ -18,6 +19,7 @@ from tacit.errors import TacitError
 
 HELLO, MODEL = -1, -2  # where a frame is for a device, not for one of its people
 POLL = 0.1
+RESTARTS = 5  # of the engine, without a round between them
 
 
 @dataclass
@@ -47,12 +49,20 @@ class FlowerChannel:
 
     def send(self, due: Mapping[int, bytes]) -> None:
         """One message per node."""
+        self.shut_out()
         self.greet()
         by_node: dict[int, dict[int, bytes]] = {}
         for slot, wire in due.items():
             if slot in self.where:
                 by_node.setdefault(self.where[slot], {})[slot] = wire
         self.run.push(by_node, self.pace.deadline)
+
+    def shut_out(self) -> None:
+        """The engine, too, knows a revoked device no more."""
+        gone = {device.slot for device in self.coordinator.devices.values() if device.revoked}
+        for node in {self.where[slot] for slot in gone & self.where.keys()}:
+            shut_node_out(self.run.superlink, node)
+        self.where = {slot: node for slot, node in self.where.items() if slot not in gone}
 
     def arrived(self, wait: float) -> Iterable[tuple[int, bytes]]:
         """What has come; waits a little if nothing has."""
@@ -75,7 +85,9 @@ class FlowerChannel:
             self.where[slot] = node
 
     def tell_model(self) -> None:
-        """Send everybody the model; who does not take it within the deadline asks for it another time."""
+        """Send everybody the model, who does not take it within the deadline goes without."""
+        self.coordinator.notice()
+        self.shut_out()
         wire, nodes = self.coordinator.model(), set(self.where.values())
         self.run.push({node: {MODEL: wire} for node in nodes}, self.pace.deadline)
         end = time.monotonic() + min(self.pace.deadline, 20.0)
@@ -103,21 +115,36 @@ def serve(
     watcher = watcher or Unwatched()
     journal = Journal.opened(listening.folder)
     try:
-        coordinator = Coordinator(journal, _proxy(journal, listening))
-        while True:
-            superlink = _started(listening)
-            try:
-                superlink.ready()
-                if ready is not None:
-                    ready(superlink.address)
-                return _served(superlink, coordinator, listening, watcher)
-            except _lost():
-                watcher.warn("the engine was lost; it is started again")
-                coordinator = Coordinator(journal, coordinator.proxy)
-            finally:
-                superlink.stop()
+        with journal.serving():
+            return _served_on(journal, listening, watcher, ready or (lambda address: None))  # noqa: ARG005
     finally:
         journal.close()
+
+
+def _served_on(
+    journal: Journal, listening: Listening, watcher: Unwatched, ready: Callable[[str], None]
+) -> bool:
+    proxy, lost = _proxy(journal, listening), 0
+    while True:
+        coordinator = Coordinator(journal, proxy)
+        before = coordinator.state.round
+        superlink = _started(listening)
+        try:
+            superlink.ready()
+            admitted: set[str] = set()
+            _admit(superlink, coordinator, admitted)
+            ready(superlink.address)
+            return _served(superlink, coordinator, listening, watcher, admitted)
+        except _lost() as error:
+            lost = 0 if coordinator.state.round > before else lost + 1
+            if lost > RESTARTS:
+                raise TacitError(
+                    f"the engine was lost {lost} times without a round between ({error})",
+                    f"see {superlink.log}; the federation goes on where it was",
+                ) from error
+            watcher.warn("the engine was lost; it is started again")
+        finally:
+            superlink.stop()
 
 
 def _lost() -> tuple[type[BaseException], ...]:
@@ -133,9 +160,13 @@ def _started(listening: Listening) -> SuperLink:
     )
 
 
-def _served(superlink: SuperLink, coordinator: Coordinator, listening: Listening, watcher: Unwatched) -> bool:
-    admitted: set[str] = set()
-    _admit(superlink, coordinator, admitted)
+def _served(
+    superlink: SuperLink,
+    coordinator: Coordinator,
+    listening: Listening,
+    watcher: Unwatched,
+    admitted: set[str],
+) -> bool:
     run = Run.begun(superlink)
     finished = False
     try:
@@ -175,10 +206,13 @@ def _proxy(journal: Journal, listening: Listening) -> ProxyLink | None:
 def admitted(journal: Journal, public_texts: Iterable[str]) -> None:
     """Put devices' public keys on the operator's list: they may connect and enrol."""
     listed = dict.fromkeys(json.loads(journal.fact("public keys") or b"[]"))
+    gone = json.loads(journal.fact("revoked") or b"[]")
     for text in public_texts:
-        if len(text.split()) < 2:
+        refuse_no_key(text)
+        if fingerprint(text) in gone:
             raise TacitError(
-                f"{text[:40]!r} is not a public key", "give what `tacit device DIR --status` shows"
+                f"the key {fingerprint(text)} was revoked, and that is for good",
+                "let its owner make a new device folder",
             )
         listed[" ".join(text.split()[:2])] = None
     with journal.whole():
@@ -186,16 +220,35 @@ def admitted(journal: Journal, public_texts: Iterable[str]) -> None:
         journal.keep("allowed", json.dumps(sorted(map(fingerprint, listed))).encode())
 
 
-def shut_out(journal: Journal, print_: str) -> None:
-    """Take a device's key off the list: its people's answers count no more, and it is told nothing more."""
-    listed = [
-        text for text in json.loads(journal.fact("public keys") or b"[]") if fingerprint(text) != print_
-    ]
-    gone = sorted({*json.loads(journal.fact("revoked") or b"[]"), print_})
+def refuse_no_key(text: str) -> None:
+    """One clear line for what is not a public key of the kind devices have."""
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    try:
+        key = serialization.load_ssh_public_key(text.encode())
+    except (ValueError, UnsupportedAlgorithm):
+        key = None
+    if not isinstance(key, ec.EllipticCurvePublicKey):
+        raise TacitError(f"{text[:40]!r} is not a device's key", "give what `tacit device DIR --key` prints")
+
+
+def shut_out(journal: Journal, print_: str) -> int:
+    """Take a device's key off the list for good; how many of its people had enrolled.
+
+    Their answers count no more, and they are told nothing more.
+    """
+    listed = json.loads(journal.fact("public keys") or b"[]")
+    theirs = [device.slot for device in journal.devices().values() if device.owner == print_]
+    kept = [text for text in listed if fingerprint(text) != print_]
+    before = json.loads(journal.fact("revoked") or b"[]")
+    if not theirs and len(kept) == len(listed) and print_ not in before:
+        raise TacitError(f"no device here has the key {print_!r}", "see `tacit device DIR --status`")
     with journal.whole():
-        journal.keep("public keys", json.dumps(listed).encode())
-        journal.keep("allowed", json.dumps(sorted(map(fingerprint, listed))).encode())
-        journal.keep("revoked", json.dumps(gone).encode())
-        for device in journal.devices().values():
-            if device.owner == print_:
-                journal.revoke(device.slot)
+        journal.keep("public keys", json.dumps(kept).encode())
+        journal.keep("allowed", json.dumps(sorted(map(fingerprint, kept))).encode())
+        journal.keep("revoked", json.dumps(sorted({*before, print_})).encode())
+        for slot in theirs:
+            journal.revoke(slot)
+    return len(theirs)

@@ -10,7 +10,7 @@ from tacit.config.experiment import Experiment, method_of
 from tacit.data import load
 from tacit.deploy.certificates import Authority, Certified
 from tacit.deploy.channel import Pace, Unwatched
-from tacit.deploy.flower_server import Listening, admitted, serve, shut_out
+from tacit.deploy.flower_server import Listening, admitted, refuse_no_key, serve, shut_out
 from tacit.deploy.founding import announced, founded
 from tacit.deploy.journal import Journal
 from tacit.deploy.up import needs_proxy
@@ -82,9 +82,9 @@ def found(
     journal.close()
 
 
-def admit_files(folder: Path, files: Sequence[Path]) -> None:
-    """Put the public keys in these files on the operator's list."""
-    keys = []
+def keys_in(files: Sequence[Path]) -> list[str]:
+    """The public keys in these files, one a line; ``#`` begins a remark."""
+    keys: list[str] = []
     for file in files:
         try:
             lines = file.read_text(encoding="utf-8").splitlines()
@@ -93,6 +93,13 @@ def admit_files(folder: Path, files: Sequence[Path]) -> None:
                 f"{file} cannot be read", "give a text file with one public key a line"
             ) from error
         keys += [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+    for key in keys:
+        refuse_no_key(key)
+    return keys
+
+
+def admit(folder: Path, keys: Sequence[str]) -> None:
+    """Put public keys on the operator's list."""
     journal = Journal.opened(folder)
     try:
         admitted(journal, keys)
@@ -100,11 +107,11 @@ def admit_files(folder: Path, files: Sequence[Path]) -> None:
         journal.close()
 
 
-def revoked(folder: Path, print_: str) -> None:
-    """Shut a device out."""
+def revoked(folder: Path, print_: str) -> int:
+    """Shut a device out; how many of its people had enrolled. A fingerprint nobody has is refused."""
     journal = Journal.opened(folder)
     try:
-        shut_out(journal, print_)
+        return shut_out(journal, print_)
     finally:
         journal.close()
 
