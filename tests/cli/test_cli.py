@@ -151,6 +151,7 @@ def test_a_stopped_or_killed_run_resumes_to_the_same_numbers(how, tmp_path, unin
         (["run", "fedrec", "--set", "rho"], "--set key=value"),
         (["run", "fedrec", "--set", "rho=-1"], "at least 0"),
         (["run", "fedrec", "--rounds", "-3"], "--rounds"),
+        (["run", "fedrec", "--rounds", "0"], "above 0"),
         (["run", "fedrec", "--metrics", "hr@x"], "no metric is called"),
         (["run", "fedrec", "--protect", "gridd:4"], "did you mean 'grid'"),
         (["run", "fedrec", "--transport", "pigeon"], "direct"),

@@ -12,7 +12,20 @@ from tacit.errors import TacitError
 Data = Annotated[str, typer.Option(help="A data set by name, or the path of a CSV, Parquet or .inter file.")]
 DataDir = Annotated[Path | None, typer.Option(help="Where data sets lie (else $TACIT_DATA, else the cache).")]
 SplitName = Annotated[str, typer.Option("--split", help="How to split; the method's usual way by default.")]
-Rounds = Annotated[int, typer.Option(help="Rounds of training; the method's own number by default.")]
+
+
+def _rounds(text: str | int) -> int:
+    """A number of rounds somebody asked for; only the default, a number already, is the method's own."""
+    if isinstance(text, int):
+        return text
+    if not text.isdecimal() or not int(text):
+        raise typer.BadParameter(f"{text!r} is not a whole number above 0")
+    return int(text)
+
+
+Rounds = Annotated[
+    int, typer.Option(parser=_rounds, metavar="N", help="Rounds of training; the method's own by default.")
+]
 Seed = Annotated[int, typer.Option(help="Equal seeds give equal numbers.")]
 Sets = Annotated[
     list[str] | None, typer.Option("--set", help="A setting of the method: key=value. Repeatable.")
