@@ -23,7 +23,7 @@ from typing import Any
 from tacit.deploy.children import begun, ended
 from tacit.errors import TacitError
 
-KIND = "query"
+KIND, NODE = "query", "node"
 PATIENCE = 5.0  # seconds after which an engine that does not answer is lost
 QUIET = {"FLWR_TELEMETRY_ENABLED": "0", "FLWR_DISABLE_UPDATE_CHECK": "1"}
 _FAB = """[build-system]
@@ -49,6 +49,17 @@ def needed() -> None:
     if importlib.util.find_spec("flwr") is None:
         raise TacitError("Flower is not installed", "install it with: pip install 'tacit[deploy]'")
     logging.getLogger("flwr").setLevel(logging.CRITICAL)  # what matters is told in our own words
+
+
+def frames_in(record: Mapping[str, Any]) -> dict[int, bytes]:
+    """The frames in a message's record, by slot; whatever else is in it is left out.
+
+    Example:
+        >>> frames_in({"node": "77", "-1": b"hello", "3": b"answer", "4": "no bytes"})
+        {-1: b'hello', 3: b'answer'}
+    """
+    wires = {slot: wire for slot, wire in record.items() if isinstance(wire, bytes)}
+    return {int(slot): wire for slot, wire in wires.items() if slot.lstrip("-").isdigit()}
 
 
 def free_port() -> int:
@@ -193,12 +204,15 @@ class Run:
         return list(self.grid.get_node_ids())
 
     def push(self, frames: Mapping[int, Mapping[int, bytes]], seconds: float) -> None:
-        """Send each node its frames by slot; answers are awaited for so long."""
+        """Send each node its frames by slot; answers are awaited for so long.
+
+        The node's number keeps what two nodes are sent apart: the engine stores equal contents once.
+        """
         from flwr.app import ConfigRecord, Message, RecordDict
 
         for node, by_slot in frames.items():
-            wires = ConfigRecord({str(slot): wire for slot, wire in by_slot.items()})
-            message = Message(RecordDict({"frames": wires}), node, KIND, ttl=max(5.0, seconds))
+            wires: Any = {NODE: str(node), **{str(slot): wire for slot, wire in by_slot.items()}}
+            message = Message(RecordDict({"frames": ConfigRecord(wires)}), node, KIND, ttl=max(5.0, seconds))
             (number,) = self.grid.push_messages([message])
             if number:
                 self.sent[number] = tuple(by_slot)
@@ -214,9 +228,8 @@ class Run:
             if message.has_error():
                 continue
             for record in message.content.config_records.values():
-                for slot, wire in record.items():
-                    if isinstance(wire, bytes) and slot.lstrip("-").isdigit():
-                        yield message.metadata.src_node_id, int(slot), wire
+                for slot, wire in frames_in(record).items():
+                    yield message.metadata.src_node_id, slot, wire
 
     def drop(self) -> None:
         """Wait for nothing that was sent before."""

@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tacit.deploy.flower_engine import needed
+from tacit.deploy.flower_engine import NODE, frames_in, needed
 from tacit.errors import TacitError
 
 BEAT = 30.0  # seconds; the engine takes a node for gone after twice as long
 SLOWEST = 10.0  # seconds between two attempts to reach a server that is away
+LINGER = 3.0  # seconds between the last answer and leaving
 Answers = Callable[[Mapping[int, bytes]], Mapping[int, bytes]]
 
 
@@ -44,6 +45,7 @@ class Node:
     poll: float = 1.0
     patience: float = 10.0
     _away: int = field(default=0, init=False)
+    _answered: float = field(default=-LINGER, init=False)
 
     def run(self, answer: Answers) -> None:
         """Take messages and answer them until told to stop."""
@@ -55,10 +57,17 @@ class Node:
             self.found(number)
             with _heart(client, number):
                 while not self.stopping():
-                    if not self._asked(lambda: _served(client, number, answer)):
+                    if self._asked(lambda: _served(client, number, answer)):
+                        self._answered = time.monotonic()
+                    else:
                         self._wait(self.poll)
+                self._linger()
             with suppress(Exception):
                 _deactivate(client, number)
+
+    def _linger(self) -> None:
+        """The engine drops answers of a node that has left: the last one is given time to be fetched."""
+        time.sleep(max(0.0, self._answered + LINGER - time.monotonic()))
 
     def _let_in(self, client: Any) -> int | None:
         """The node's number; ``None`` if stopped before. A key nobody registered is refused in the end."""
@@ -213,9 +222,9 @@ def _served(client: Any, number: int, answer: Answers) -> bool:
     message = _pulled(client, node)
     if message is None:
         return False
-    wires = {int(slot): wire for slot, wire in message.content["frames"].items()}
-    told = ConfigRecord({str(slot): wire for slot, wire in answer(wires).items()})
-    _push(client, node, Message(RecordDict({"frames": told}), reply_to=message))
+    wires = answer(frames_in(message.content["frames"]))
+    told: Any = {NODE: str(number), **{str(slot): wire for slot, wire in wires.items()}}
+    _push(client, node, Message(RecordDict({"frames": ConfigRecord(told)}), reply_to=message))
     return True
 
 

@@ -6,6 +6,7 @@ a method whose answers take several messages (a secure sum) is refused with a na
 """
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from flwr.app import ConfigRecord, Context, Message, RecordDict
 from flwr.clientapp import ClientApp
 from flwr.serverapp import Grid, ServerApp
 
+from tacit.deploy.flower_engine import NODE, frames_in
 from tacit.deploy.participation import Participant
 from tacit.deploy.proxy_http import reached
 from tacit.deploy.store import DeviceStore
@@ -25,11 +27,12 @@ server = ServerApp()
 @client.query()
 def answered(message: Message, context: Context) -> Message:
     """The answers to a message's frames, from the folder that the node's configuration names."""
-    told = answers(dict(context.node_config), dict(message.content.config_records["frames"]))
+    wires = answers(dict(context.node_config), frames_in(message.content.config_records["frames"]))
+    told: Any = {NODE: str(context.node_id), **{str(slot): wire for slot, wire in wires.items()}}
     return Message(RecordDict({"frames": ConfigRecord(told)}), reply_to=message)
 
 
-def answers(node: dict[str, Any], frames: dict[str, Any]) -> dict[str, Any]:
+def answers(node: Mapping[str, Any], frames: Mapping[int, bytes]) -> dict[int, bytes]:
     """Frames in, frames out, by slot."""
     folder, key, ca = (node.get(name) for name in ("folder", "key-file", "ca"))
     if not folder:
