@@ -8,9 +8,9 @@ import pytest
 from tacit.audit import linkability
 from tacit.audit.evidence import Skipped
 from tacit.audit.grid import Defence, grid, rows
+from tacit.audit.left_out import Silent
 from tacit.audit.linkability import Log, scored, shuffle_linkability
 from tacit.audit.membership import one_run_canaries, user_membership
-from tacit.audit.retrained import Silent
 from tacit.audit.suite import every_attack, keep
 from tacit.cli.audit import refuted
 from tacit.config.experiment import Experiment, resolved

@@ -1,11 +1,11 @@
 """A run once more with a fair coin for each of some people: in as they are, or left out of every round.
 
-Left out means: asked like everybody (so that nobody's chances change) and silent. Canaries stay, with a
-random direction of full length in place of their own update. Everything else is the run itself, through the
-same code, and what the accountant says of it is taken from its own records.
+What left out means depends on who adds the noise, see ``left_out``. Canaries stay, with a random direction of
+full length in place of their own update. Everything else is the run itself, through the same code, and what
+the accountant says of it is taken from its own records.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,115 +14,23 @@ import numpy as np
 from tacit.account.accountant import epsilon
 from tacit.account.claim import Adjacency, Observer
 from tacit.account.events import Event, NonPrivate
+from tacit.audit.canaries import Canaries, Noted
 from tacit.audit.evidence import Skipped
+from tacit.audit.left_out import left_out
 from tacit.audit.one_run import Curve, Flags
-from tacit.federation.sampling import Sampling
 from tacit.kernels.rows import materialise
 from tacit.ledger.privacy import Guarantee, PrivacyLedger
-from tacit.local.work import Broadcast, Inbox, LocalWork, Work
-from tacit.protect.clip import norms
-from tacit.rng import Keys, SeededKeys, normals
+from tacit.local.work import Broadcast
+from tacit.rng import SeededKeys, normals
 from tacit.round import Method
 from tacit.runtime.listener import Listener
 from tacit.runtime.run import Plan, federation_of
 from tacit.runtime.simulate import World, new_world, one_round, set_up
-from tacit.server.step import ServerStep
-from tacit.types import Array, Arrays, Cohort, Floats, Index, RankOne, RoundFacts, Rows
+from tacit.types import Array, Arrays, Floats, Index, RankOne, Rows
 
 MOST_PEOPLE = 1000
 MOST_NUMBERS = 1 << 25
-LOUD = 1e3
 DELTAS = (1e-3, 0.05)
-
-
-@dataclass(frozen=True)
-class Silent(Sampling):
-    """The same draw, of which some never answer."""
-
-    inner: Sampling
-    silent: frozenset[int]
-
-    def draw(self, people: Index, round: int, keys: Keys) -> Index:
-        """Whoever is drawn and not silent."""
-        drawn = self.inner.draw(people, round, keys)
-        return drawn[~np.isin(drawn, np.fromiter(self.silent, dtype=np.int64, count=len(self.silent)))]
-
-    def event(self, claim: Any, facts: RoundFacts) -> Any:
-        """What the run itself claims."""
-        return self.inner.event(claim, facts)
-
-
-@dataclass(frozen=True)
-class Noted(ServerStep):
-    """The same step, with the protected totals shown to somebody first."""
-
-    inner: ServerStep
-    show: Callable[[Mapping[str, Mapping[str, Array]]], None]
-
-    def init(self, shared: Mapping[str, Array]) -> dict[str, Array]:
-        """The step's own arrays."""
-        return self.inner.init(shared)
-
-    def step(
-        self,
-        shared: Mapping[str, Array],
-        totals: Mapping[str, Mapping[str, Array]],
-        state: dict[str, Array],
-        round: int,
-    ) -> tuple[dict[str, Array], dict[str, Array]]:
-        """Show, then step."""
-        self.show(totals)
-        return self.inner.step(shared, totals, state, round)
-
-
-@dataclass(frozen=True)
-class Canaries(LocalWork):
-    """The same work, with the update of some people replaced by a direction of their own.
-
-    ``loud`` makes it longer than any clip norm; without a bound it is as long as the others' are.
-    """
-
-    inner: LocalWork
-    place: Index
-    directions: Floats
-    loud: bool
-
-    @property
-    def dense(self) -> bool:
-        """As the work itself."""
-        return self.inner.dense
-
-    def prepared(self, received: Broadcast) -> Broadcast:
-        """As the work itself."""
-        return self.inner.prepared(received)
-
-    def run(
-        self,
-        received: Broadcast,
-        private: Mapping[str, Array],
-        cohort: Cohort,
-        inbox: Inbox | None,
-        keys: Keys,
-    ) -> Work:
-        """Everybody's update; canaries' directions in place of their own."""
-        work = self.inner.run(received, private, cohort, inbox, keys)
-        place = self.place[cohort.users]
-        canary = place >= 0
-        if not canary.any():
-            return work
-        lengths = norms(work.update)
-        usual = float(np.median(lengths[~canary])) if (~canary).any() else 1.0
-        scale = LOUD * max(usual, 1.0) if self.loud else usual
-        told: dict[str, Array | Rows] = {}
-        at = 0
-        for name, array in work.update.items():
-            assert isinstance(array, np.ndarray)
-            size = int(np.prod(array.shape[1:]))
-            own = self.directions[place[canary], at : at + size].reshape(-1, *array.shape[1:])
-            told[name] = array.copy()
-            told[name][canary] = (scale * own).astype(array.dtype)  # type: ignore[index]
-            at += size
-        return replace(work, update=told)
 
 
 @dataclass
@@ -222,7 +130,7 @@ def retrained(
     scores = np.zeros(len(people))
     exchange = world.method.exchanges[0]
     gone = frozenset(people[~there].tolist())
-    changed = replace(exchange, sampling=Silent(exchange.sampling, gone))
+    changed = exchange
     server = world.method.server
     if canaries:
         directions = normals(SeededKeys(plan.seed + 1).users(people, "audit/directions"), numbers)
@@ -238,8 +146,9 @@ def retrained(
             scores[:] += directions @ flat
 
         server = Noted(server, look)
-    setup = tuple(replace(one, sampling=Silent(one.sampling, gone)) for one in world.method.setup)
-    world.method = replace(world.method, setup=setup, exchanges=(changed,), server=server)
+    setup = tuple(left_out(one, gone) for one in world.method.setup)
+    exchanges = (left_out(changed, gone),)
+    world.method = replace(world.method, setup=setup, exchanges=exchanges, server=server)
     attacker = None if canaries else _Observed(plan, people, shapes)
     ledger = PrivacyLedger(plan.delta, world.method.mode)
     listener.stage("retraining", rounds)

@@ -113,7 +113,7 @@ def every_attack(plan: Plan, names: Sequence[str], rounds: int, listener: Listen
     found = attacked(observed(plan, rounds or ROUNDS, listener), read)["attacks"] if read else []
     for name in RETRAINED:
         if name in names:
-            told = RETRAINED[name].run(plan, rounds or RETRAINED_ROUNDS, listener)
+            told = _trained_anew(name, plan, rounds or RETRAINED_ROUNDS, listener)
             line: dict[str, Any] = {"name": name, "observer": RETRAINED[name].observer}
             if isinstance(told, Skipped):
                 found.append({**line, "metrics": {}, "skipped": told.reason})
@@ -121,6 +121,14 @@ def every_attack(plan: Plan, names: Sequence[str], rounds: int, listener: Listen
                 plain = {key: _plain(value) for key, value in told["metrics"].items()}
                 found.append({**line, **told, "metrics": plain})
     return found
+
+
+def _trained_anew(name: str, plan: Plan, rounds: int, listener: Listener) -> Mapping[str, Any] | Skipped:
+    """What was found; or, where the changed run is refused, in whose words."""
+    try:
+        return RETRAINED[name].run(plan, rounds, listener)
+    except TacitError as error:
+        return Skipped(f"with some people left out the run is refused: {error}")
 
 
 def keep(folder: RunFolder, found: Mapping[str, Any]) -> None:
