@@ -1,6 +1,9 @@
 """``tacit compare``: several methods in one table."""
 
 import json
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -57,14 +60,24 @@ def compare(
     base = options.experiment(methods[0].split(":")[0], given)
     folder = out or Path("runs") / f"compare-{datetime.now().astimezone():%Y%m%d-%H%M%S}"
     entries = contestants(methods, base, beside=not only)
-    with Watching(quiet=quiet or as_json) as watching, watching.stops_softly():
+    with stopping(folder), Watching(quiet=quiet or as_json) as watching, watching.stops_softly():
         table = compared(entries, seeds, folder, data_dir, threads, watching)
     if as_json:
         typer.echo(json.dumps(table))
     else:
         show(table)
-        typer.echo(f"run folders: {folder}")
+        typer.echo(f"run folders: {folder}\nas a page: tacit report {folder}")
     return 0
+
+
+@contextmanager
+def stopping(folder: Path) -> Generator[None]:
+    """Says how to go on, where several runs were stopped on the way."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        sys.stderr.write(f"tacit: stopped and saved; the same command with --out {folder} goes on\n")
+        raise
 
 
 def show(table: dict[str, Any]) -> None:

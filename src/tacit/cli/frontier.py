@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from tacit.cli import options
+from tacit.cli.compare import stopping
 from tacit.cli.progress import Watching
 from tacit.errors import TacitError
 
@@ -62,7 +63,7 @@ def frontier(
     base = options.experiment(methods[0].split(":")[0], given)
     folder = out or Path("runs") / f"frontier-{datetime.now().astimezone():%Y%m%d-%H%M%S}"
     asked = points.points(methods, base, budgets, ways)
-    with Watching(quiet=quiet or as_json) as watching, watching.stops_softly():
+    with stopping(folder), Watching(quiet=quiet or as_json) as watching, watching.stops_softly():
         found = points.frontier(asked, seeds, folder, data_dir, threads, watching)
     whole = json.dumps(found, indent=1)
     written_whole(folder / points.TABLE, lambda draft: draft.write_text(whole, encoding="utf-8"))

@@ -7,8 +7,9 @@ from typing import Annotated
 import typer
 
 from tacit.cli import options
+from tacit.cli.progress import Watching
 
-EXAMPLE = "Example: tacit report runs/mine runs/its-twin --out mine.html"
+EXAMPLE = "Example: tacit report runs/mine --beside; or tacit report runs/mine runs/another --out both.html"
 
 
 def add_to(app: typer.Typer) -> None:
@@ -26,6 +27,11 @@ def report(
     out: Annotated[
         Path | None, typer.Option(help="The file; report.html in the first folder unless given.")
     ] = None,
+    beside: Annotated[  # noqa: FBT002 - a flag
+        bool, typer.Option("--beside", help="First train the run's twins and the usual baselines, once.")
+    ] = False,
+    data_dir: options.DataDir = None,
+    threads: options.Threads = 1,
     as_json: options.Json = False,  # noqa: FBT002 - a flag
     quiet: options.Quiet = False,  # noqa: FBT002 - a flag
 ) -> None:
@@ -33,9 +39,19 @@ def report(
     from tacit.errors import TacitError
     from tacit.report.page import write_page  # plotting loads on first use
 
+    if beside and len(runs) > 1:
+        raise TacitError("--beside stands other runs beside one run", "give one run, or leave --beside out")
     target = out or runs[0] / "report.html"
     if target.is_dir():
         raise TacitError(f"{target} is a folder", "give --out a file, such as --out report.html")
+    if beside:
+        from tacit.config.comparison import beside as trained  # the heaviest room
+
+        with Watching(quiet=quiet or as_json) as watching, watching.stops_softly():
+            runs = [*runs, *trained(runs[0], data_dir, threads, watching)]
+    elif len(runs) == 1:
+        kept = [file.parent for file in runs[0].glob("beside/*/result.json")]
+        runs = [*runs, *sorted(kept, key=lambda run: ("-twin-" not in run.name, run.name))]
     try:
         written = write_page(runs, target)
     except OSError as error:
@@ -43,4 +59,4 @@ def report(
     if as_json:
         typer.echo(json.dumps({"report": str(written), "runs": [str(run) for run in runs]}))
     elif not quiet:
-        typer.echo(f"report: {written}", nl=True)
+        typer.echo(f"report: {written}")

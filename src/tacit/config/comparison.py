@@ -21,6 +21,8 @@ from tacit.runtime.folder import RunFolder
 from tacit.runtime.listener import Listener
 from tacit.settings import settings_of
 
+TWINS = ("central", "local")
+BESIDE = "beside"
 BESIDE_RATINGS = ("user-mean", "bias")
 BESIDE_RANKING = ("pop", "ease")
 LOWER_IS_BETTER = ("rmse", "mae")
@@ -28,15 +30,19 @@ LOWER_IS_BETTER = ("rmse", "mae")
 
 @dataclass(frozen=True)
 class Contestant:
-    """One row of the table: a label and the experiment behind it (its seed is replaced)."""
+    """One row of the table: a label and the experiment behind it (its seed is replaced).
+
+    ``twin`` says of what kind a twin is that nobody asked for.
+    """
 
     label: str
     experiment: Experiment
     asked_for: bool = True
+    twin: str = ""
 
 
 def contestants(names: Sequence[str], base: Experiment, *, beside: bool) -> list[Contestant]:
-    """The methods asked for, then the central twin of each federated one, then the usual baselines.
+    """The methods asked for, then the twins of each federated one, then the usual baselines.
 
     A name may carry settings of its own: ``fedrec:rho=3``. Settings given for all go to the methods that
     know them.
@@ -44,15 +50,20 @@ def contestants(names: Sequence[str], base: Experiment, *, beside: bool) -> list
     asked = [_contestant(name, base) for name in names]
     if not beside:
         return asked
-    twins = [_twin(one) for one in asked if _federated(one) and "twin" not in one.experiment.settings]
-    rates = any(_predicts_ratings(one) for one in asked)
-    usual = BESIDE_RATINGS if rates else BESIDE_RANKING
+    twins = [_twin(one, kind) for kind in TWINS for one in asked if kind in _twins_of(one)]
+    usual = BESIDE_RATINGS if _by_ratings(asked, base) else BESIDE_RANKING
     plain = replace(base, settings={}, protect=(), transport="", rounds=0)
     others = [
         Contestant(name, replace(plain, method=name), asked_for=False) for name in usual if name not in names
     ]
     labels: set[str] = set()
     return [one for one in (*asked, *twins, *others) if not (one.label in labels or labels.add(one.label))]
+
+
+def _by_ratings(asked: Sequence[Contestant], base: Experiment) -> bool:
+    """Whether errors of ratings are compared: all methods have them, and nothing else is asked for."""
+    wanted = not base.metrics or any(name in LOWER_IS_BETTER for name in base.metrics)
+    return wanted and all(map(_predicts_ratings, asked))
 
 
 def _contestant(name: str, base: Experiment) -> Contestant:
@@ -79,14 +90,51 @@ def _federated(one: Contestant) -> bool:
 
 def _predicts_ratings(one: Contestant) -> bool:
     if not _federated(one):
-        return one.experiment.method in BESIDE_RATINGS
+        known = catalogue.baselines().get(one.experiment.method)
+        return known is not None and known.predicts_ratings
     return catalogue.built(one.experiment.method, {}).predicts_ratings
 
 
-def _twin(one: Contestant) -> Contestant:
-    settings = {**one.experiment.settings, "twin": "central"}
-    central = replace(one.experiment, settings=settings, protect=(), transport="")
-    return Contestant(f"{one.label}, central twin", central, asked_for=False)
+def _twins_of(one: Contestant) -> tuple[str, ...]:
+    """The kinds of twins a method has, unless it is one itself."""
+    if not _federated(one) or one.experiment.settings.get("twin", "none") != "none":
+        return ()
+    setting = settings_of(catalogue.methods()[one.experiment.method]).get("twin")
+    return () if setting is None else tuple(setting.choices)
+
+
+def _twin(one: Contestant, kind: str) -> Contestant:
+    settings = {**one.experiment.settings, "twin": kind}
+    twin = replace(one.experiment, settings=settings, protect=(), transport="")
+    return Contestant(f"{one.label}, {kind} twin", twin, asked_for=False, twin=kind)
+
+
+def on_one_split(entries: Sequence[Contestant], data_dir: Path | None) -> list[Contestant]:
+    """The same entries on one split: where their usual ones differ, that of the first that ranks."""
+    asked = [one for one in entries if one.asked_for]
+    rates = [_predicts_ratings(one) for one in asked]
+    if entries[0].experiment.split or len(set(rates)) < 2:
+        return list(entries)
+    first = resolved(asked[rates.index(False)].experiment, data_dir)[0].split
+    return [replace(one, experiment=replace(one.experiment, split=first)) for one in entries]
+
+
+def beside(run: Path, data_dir: Path | None, threads: int, listener: Listener) -> list[Path]:
+    """Train a finished run's twins and the usual baselines on its data, split and seed, in its folder.
+
+    Returns:
+        Their run folders, under ``beside/``; those that are finished already are not trained again.
+    """
+    folder = RunFolder.opened(run)
+    folder.result()  # refused unless it is finished
+    own = Experiment.from_mapping(folder.config())
+    found: list[Path] = []
+    for entry in contestants([own.method], own, beside=True)[1:]:
+        result = _result(entry, entry.experiment, run / BESIDE, data_dir, threads, listener)
+        if result is None:
+            raise KeyboardInterrupt
+        found.append(Path(result["run"]))
+    return found
 
 
 def compared(
@@ -98,6 +146,7 @@ def compared(
     listener: Listener,
 ) -> dict[str, Any]:
     """Run every contestant with every seed; finished runs in ``out`` are not run again."""
+    entries = on_one_split(entries, data_dir)
     results: dict[str, list[dict[str, Any]]] = {}
     for entry in entries:
         for number in range(seeds):
@@ -185,17 +234,19 @@ def _per_user(results: Mapping[str, Sequence[Mapping[str, Any]]], primary: str) 
 
 
 def _merged(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Central twins with equal numbers are one twin, told in one row."""
+    """Twins of one kind with equal numbers are one twin, told in one row."""
     kept: list[dict[str, Any]] = []
     for row in rows:
         alike = (
-            other for other in kept if other["twin"] and row["twin"] and other["metrics"] == row["metrics"]
+            other
+            for other in kept
+            if row["twin"] and other["twin"] == row["twin"] and other["metrics"] == row["metrics"]
         )
         like = next(alike, None)
         if like is None:
             kept.append(row)
         else:
-            like["method"] = "central twin"
+            like["method"] = f"{row['twin']} twin"
             like["runs"] = [*like["runs"], *row["runs"]]
     return kept
 
@@ -218,5 +269,5 @@ def _row(
         "p": chances.get(entry.label),
         "runs": [run["run"] for run in runs],
         "beside": not entry.asked_for,
-        "twin": not entry.asked_for and "twin" in entry.experiment.settings,
+        "twin": entry.twin,
     }

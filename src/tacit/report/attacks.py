@@ -4,19 +4,38 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tacit.report import figures
-from tacit.report.markup import Column, table, text
+from tacit.report.markup import text
 from tacit.report.saved import Saved
 from tacit.report.words import epsilon_text, observer_name
+
+WHO: Mapping[str, str] = {
+    "server": "the server",
+    "peer": "another device",
+    "release": "whoever gets the model",
+    "proxy": "the proxy",
+}
+DOES: Mapping[str, str] = {
+    "rating-reconstruction-one-round": "Solves one upload for the ratings, the rated items and the vector.",
+    "rating-reconstruction-two-rounds": "Solves two uploads of a person for ratings that may be any number.",
+    "rated-set-one-upload": "Takes the most popular of the items that an upload names.",
+    "rated-set-intersection": "Takes the items that all of a person’s uploads name; @3 is after three.",
+    "denoiser-alone": "Reads the sender’s vector and mean rating off the filler rows of a letter.",
+    "denoiser-with-server": "Finds the sender of each letter by rows that repeat an upload.",
+    "sum-tail": "Looks for items in an exact sum that one person alone touched, and solves those rows.",
+    "masked-rating-recovery": "Reads masked ratings from uploads and takes them for ratings.",
+    "masked-rating-ranking": "Orders a person’s items by masked rating; @0.3 is the best-liked 30 %.",
+    "randomised-response": "Adds up what randomised answers about each item make likely.",
+    "user-membership": "Asks of each released model which people’s updates explain its step.",
+    "one-run-canaries": "Adds people with an update of their own, half of them left out, and looks for them.",
+    "shuffle-linkability": "Guesses which shuffled reports are of one person, by order and by size.",
+}
 
 
 def attack_results(run: Saved) -> str:
     """The section about attacks; without an audit it says how to make one."""
     if run.audit is None:
-        where = "RUN"
         return (
-            "<p>This run was not attacked yet. <code>tacit audit "
-            + where
-            + "</code> replays it with every observer "
+            "<p>This run was not attacked yet. <code>tacit audit RUN</code> replays it with every observer "
             "listening, writes what they found into the run’s folder, and the next report shows it here.</p>"
         )
     found = [line for line in run.audit["attacks"] if "skipped" not in line]
@@ -44,16 +63,16 @@ def _picture(found: Sequence[Mapping[str, Any]]) -> str:
         figures.Leak(f"{line['name']}: {name.replace('_', ' ')}", value, line["metrics"][f"prior_{name}"])
         for line in found
         for name, value in line["metrics"].items()
-        if f"prior_{name}" in line["metrics"]
-        and 0 <= value <= 1
-        and 0 <= line["metrics"][f"prior_{name}"] <= 1
+        if f"prior_{name}" in line["metrics"] and not name.endswith(("error", "rmse"))
     ]
+    leaks = [leak for leak in leaks if 0 <= leak.found <= 1 and 0 <= (leak.guessed or 0.0) <= 1]
     if not leaks:
         return ""
     worst = max(leaks, key=lambda leak: leak.found - (leak.guessed or 0.0))
     told = (
-        f"{len(leaks)} measurements: a dot is what an attack finds, a bar what a guess from public knowledge "
-        f"finds. The widest gap: {worst.label}, {worst.found:.3g} against {worst.guessed:.3g}."
+        f"{len(leaks)} measurements that are shares: a dot is what an attack finds, a bar what a guess from "
+        "public knowledge finds. The widest gap: "
+        f"{worst.label}, {worst.found:.3g} against {worst.guessed:.3g}."
     )
     return figures.leaks(leaks, told)
 
@@ -61,17 +80,27 @@ def _picture(found: Sequence[Mapping[str, Any]]) -> str:
 def _numbers(found: Sequence[Mapping[str, Any]]) -> str:
     if not found:
         return "<p>No attack applies to this run.</p>"
-    rows = []
-    for line in found:
-        metrics = line["metrics"]
-        for name, value in metrics.items():
-            if name.startswith("prior_"):
-                continue
+    return f'<h3>What each attack found</h3><div class="cards">{"".join(map(_card, found))}</div>'
+
+
+def _card(line: Mapping[str, Any]) -> str:
+    """One attack: what it does, who could, and each number beside what a guess scores."""
+    metrics, listed = line["metrics"], ""
+    for name, value in metrics.items():
+        if not name.startswith("prior_"):
             prior = metrics.get(f"prior_{name}")
-            guess = "" if prior is None else f"{prior:.4g}"
-            rows.append((line["name"], line["observer"], name.replace("_", " "), f"{value:.4g}", guess))
-    columns = [Column("attack"), Column("observer"), Column("metric"), Column("found", number=True)]
-    return table("What each attack found", [*columns, Column("by guessing", number=True)], rows)
+            guess = "" if prior is None else f' <span class="muted">(guess {prior:.3g})</span>'
+            listed += f"<dt>{text(name.replace('_', ' '))}</dt><dd>{value:.4g}{guess}</dd>"
+    said = "".join(f"<p>{text(line[key])}</p>" for key in ("exceeds", "suspicious") if key in line)
+    return (
+        f'<div class="card {"open" if "exceeds" in line else "plain"}"><h4>{text(line["name"])}</h4>'
+        f'<p class="muted">By {text(_who(line["observer"]))}. {text(DOES.get(line["name"], ""))}</p>{said}'
+        f"<dl>{listed}</dl></div>"
+    )
+
+
+def _who(observer: str) -> str:
+    return " and ".join(WHO.get(part, part) for part in observer.split(" and "))
 
 
 def _skipped(lines: Sequence[Mapping[str, Any]]) -> str:

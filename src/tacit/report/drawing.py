@@ -110,7 +110,7 @@ def _themed(svg: str, name: str, title: str, told: str) -> str:
     svg = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', svg)
     svg = re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", svg)
     svg = re.sub(r'xlink:href="#([^"]+)"', rf'xlink:href="#{name}-\1"', svg)
-    svg = re.sub(r"(font: [^;\"]*?px) [^;\"]+", r"\1 system-ui, sans-serif", svg)
+    svg = re.sub(r"font-family: [^;\"]+;? ?", "", svg)  # the page's own letters
     svg = svg.replace("<!-- ", "<!--")
     svg = re.sub(r"<!--.*?-->", "", svg, flags=re.DOTALL)
     for color, meant in _MEANT.items():

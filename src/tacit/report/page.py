@@ -11,6 +11,7 @@ from tacit.report import figures
 from tacit.report.attacks import attack_results
 from tacit.report.markup import Column, Section, document, table, text
 from tacit.report.saved import Saved, Subject, subjects
+from tacit.report.sent import sent_by_devices
 from tacit.report.words import (
     epsilon_text,
     meaning,
@@ -18,13 +19,18 @@ from tacit.report.words import (
     observer_name,
     observer_sees,
     sized,
-    units_text,
 )
 from tacit.runtime.checkpoint import written_whole
 
 PANELS = 4
 BESIDE = 5
 NUMBER = {"number": True}
+ALONE = (
+    "<p>Nothing stands beside this run yet. <code>tacit report RUN --beside</code> trains the same method "
+    "with all data in one place and with every person alone, and the usual baselines, on the same split and "
+    "seed; <code>tacit report RUN OTHER</code> takes runs that are there already. Then they are lines and "
+    "rows here.</p>"
+)
 
 
 def write_report(folder: Path) -> Path:
@@ -58,9 +64,9 @@ def page(told: Sequence[Subject]) -> str:
         Section("curve", "Learning curve", _curve(main, beside)) if run.curve else None,
         Section("privacy", "Privacy over the whole run", _privacy(run.result)),
         Section("attacks", "Attacks, beside the claims", attack_results(run)),
-        Section("traffic", "What left the devices", _traffic(run)),
+        Section("traffic", "What left the devices", sent_by_devices(run)),
         Section("groups", "For whom it works", _groups(run.result)) if run.result.get("groups") else None,
-        Section("beside", "Beside other methods", _beside(told)) if beside else None,
+        Section("beside", "Beside other methods", _beside(told) if beside else ALONE),
         Section("configuration", "Configuration and versions", _configuration(run)),
     ]
     title = f"{main.label} on {run.result['data']}"
@@ -131,14 +137,9 @@ def _accuracy(main: Subject, beside: Sequence[Subject]) -> str:
     rows = []
     for name, value in metrics.items():
         found = main.interval(name)
-        ends = ("", "") if found is None else (f"{found.low:.4f}", f"{found.high:.4f}")
-        rows.append((name, f"{value:.4f}", *ends))
-    columns = [
-        Column("metric"),
-        Column("value", **NUMBER),
-        Column("95 % from", **NUMBER),
-        Column("to", **NUMBER),
-    ]
+        ends = "" if found is None else f"{found.low:.4f} to {found.high:.4f}"
+        rows.append((name, f"{value:.4f}", ends))
+    columns = [Column("metric"), Column("value", **NUMBER), Column("95 % interval", **NUMBER)]
     caption = "Each metric over everybody evaluated, with its interval where it is a mean over people"
     notes = "".join(f"<li>{text(note)}</li>" for note in main.first.result["notes"])
     how = f"<h3>How it was measured</h3><ul>{notes}</ul>" if notes else ""
@@ -214,62 +215,6 @@ def _card(line: Mapping[str, Any]) -> str:
     )
 
 
-def _traffic(run: Saved) -> str:
-    traffic = run.result["traffic"]
-    if not run.crossed:
-        total = sized(traffic["total_bytes"])
-        return f"<p>No exchange took place; all data in one place are {total}.</p>"
-    trained = [part for part in run.crossed if not part.exchange.endswith("(set-up)")]
-    people = max(1, sum(part.answered for part in trained))
-    bars: dict[str, float] = {}
-    for part in trained:
-        for kind, count in part.kinds.items():
-            bars[kind] = bars.get(kind, 0.0) + count / people
-    bars = {kind: count for kind, count in bars.items() if count}
-    sent = sized(traffic["up_bytes_per_client_round"])
-    told = (
-        f"One person in one round, in the lengths of the encoded messages: {sent} sent, "
-        f"{sized(traffic['down_bytes_per_client_round'])} received; the whole run, all people: "
-        f"{sized(traffic['total_bytes'])}."
-    )
-    return figures.kinds(bars, told) + _crossings(run) + _whole(traffic)
-
-
-def _crossings(run: Saved) -> str:
-    rows = []
-    for part in run.crossed:
-        each = max(1, part.answered)
-        kinds = part.kinds
-        rows.append(
-            (
-                part.exchange,
-                part.rounds,
-                f"{part.answered:,}",
-                sized(kinds["ids (which items)"] / each),
-                sized(kinds["values"] / each),
-                sized(kinds["headers and seals"] / each),
-                sized(kinds["letters to other clients"] / each),
-                sized((part.traffic.down + part.traffic.letters_in) / each),
-                sized(part.traffic.total),
-            )
-        )
-    names = ("times", "answers", "ids", "values", "headers", "letters", "received", "in all")
-    columns = [Column("exchange"), *(Column(name, **NUMBER) for name in names)]
-    return table("Every exchange: bytes per answering person, and in all", columns, rows)
-
-
-def _whole(traffic: Mapping[str, Any]) -> str:
-    rows = [
-        ("all people, all rounds, both ways", sized(traffic["total_bytes"])),
-        ("set-up, per person, once", sized(traffic.get("setup_bytes_per_client", 0))),
-    ]
-    for name, value in traffic.get("published_units_per_round", {}).items():
-        rows.append(
-            (f"as the paper counts, {name.replace('_', ' ')}", f"{units_text(name, value)} per round")
-        )
-    return table("The whole run", [Column("what"), Column("how much", **NUMBER)], rows)
-
-
 def _groups(result: Mapping[str, Any]) -> str:
     from tacit.evaluate.intervals import Interval
 
@@ -284,25 +229,16 @@ def _groups(result: Mapping[str, Any]) -> str:
         "People in three groups of equal size by how much they did in training, items by how popular they "
         "are (the fifth of the catalogue with the most interactions, and the rest). Lines: a standard error."
     )
-    rows = [
-        (
-            line["group"],
-            line["metric"],
-            f"{line['value']:.4f}",
-            "" if line["error"] is None else f"{line['error']:.4f}",
-            f"{line['users']:,}",
-            line["meaning"],
-        )
-        for line in result["groups"]
-    ]
-    columns = [
-        Column("group"),
-        Column("metric"),
-        Column("value", **NUMBER),
-        Column("± standard error", **NUMBER),
-    ]
-    columns += [Column("people", **NUMBER), Column("who belongs to it")]
-    return figures.groups(panels, told) + table("Accuracy by group", columns, rows)
+    lines = result["groups"]
+    rows = [(one["group"], one["metric"], _give_or_take(one), f"{one['users']:,}") for one in lines]
+    columns = [Column("group"), Column("metric"), Column("value", **NUMBER), Column("people", **NUMBER)]
+    who = {line["group"]: line["meaning"] for line in lines}
+    listed = "".join(f"<li>{text(group)}: {text(meant)}</li>" for group, meant in who.items())
+    return figures.groups(panels, told) + table("Accuracy by group", columns, rows) + f"<ul>{listed}</ul>"
+
+
+def _give_or_take(line: Mapping[str, Any]) -> str:
+    return f"{line['value']:.4f}" + ("" if line["error"] is None else f" ± {line['error']:.4f}")
 
 
 def _beside(told: Sequence[Subject]) -> str:

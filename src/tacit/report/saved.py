@@ -46,6 +46,15 @@ class Crossed:
 
 
 @dataclass(frozen=True)
+class Flow:
+    """Bytes that all people sent and received in each round, in all exchanges."""
+
+    rounds: Sequence[int] = ()
+    sent: Sequence[int] = ()
+    received: Sequence[int] = ()
+
+
+@dataclass(frozen=True)
 class Saved:
     """One finished run, read from its folder."""
 
@@ -54,6 +63,7 @@ class Saved:
     config: str = ""
     per_user: Mapping[str, Array] = field(default_factory=dict)
     crossed: Sequence[Crossed] = ()
+    flow: Flow = field(default_factory=Flow)
     audit: Mapping[str, Any] | None = None
     keys: SeededKeys = field(default_factory=lambda: SeededKeys(0))
 
@@ -63,12 +73,14 @@ class Saved:
         folder = RunFolder.opened(path)
         per_user = path / PER_USER
         audit = path / ATTACKS
+        ledger = folder.lines("ledger.jsonl")
         return cls(
             result=folder.result(),
             curve=folder.lines("metrics.jsonl"),
             config=(path / "config.toml").read_text("utf-8"),
             per_user=load(per_user).arrays if per_user.exists() else {},
-            crossed=_crossed(folder.lines("ledger.jsonl")),
+            crossed=_crossed(ledger),
+            flow=_flow(ledger),
             audit=json.loads(audit.read_text("utf-8")) if audit.exists() else None,
         )
 
@@ -82,6 +94,21 @@ def _crossed(lines: Sequence[Mapping[str, Any]]) -> list[Crossed]:
         traffic = old.traffic + Traffic(**line["traffic"])
         found[name] = Crossed(name, traffic, old.answered + line["answered"], old.rounds + 1)
     return list(found.values())
+
+
+def _flow(lines: Sequence[Mapping[str, Any]]) -> Flow:
+    """The rounds in order; set-up (round -1) is none of them."""
+    found: dict[int, Traffic] = {}
+    for line in lines:
+        if line["round"] >= 0:
+            found[line["round"]] = found.get(line["round"], Traffic()) + Traffic(**line["traffic"])
+    rounds = sorted(found)
+    each = [found[round] for round in rounds]
+    return Flow(
+        [round + 1 for round in rounds],
+        [one.up + one.letters_out for one in each],
+        [one.down + one.letters_in for one in each],
+    )
 
 
 @dataclass(frozen=True)
