@@ -83,6 +83,19 @@ def test_what_is_no_number_is_sent_as_zeros_and_moves_no_clip_norm(broken):
     assert sent[BIT][:, 0].tolist() == [0.0, 0.5]
 
 
+@pytest.mark.parametrize("quantile", [0.1, 0.5, 0.9])
+@pytest.mark.parametrize("rule", ["geometric", "arithmetic"])
+def test_a_cohort_of_broken_updates_leaves_the_clip_norm_where_it_is(quantile, rule):
+    """Whatever the quantile: with it above a half a bit of one half each would let the norm rise."""
+    stage = AdaptiveClip(start=2.0, clients=4, quantile=quantile, rate=0.5, rule=rule)
+    broken = {"a": np.full((4, 2), np.nan, "f4")}
+    sent = stage.on_client(broken, None, 2.0, np.zeros(4, "u8"))
+    total = {name: array.sum(axis=0, dtype="f8") for name, array in sent.items()}
+    rest, after = stage.on_server(total, None, 2.0, RoundFacts(0, "train", 40, 4, 4), SeededKeys(0))
+    assert after == pytest.approx(2.0, rel=1e-6)
+    np.testing.assert_array_equal(rest["a"], 0)
+
+
 def rounds_of(stage, split, lengths, rounds, cohort, seed=0):
     """The clip norm round by round, with people of these update norms and the split's noise on the bits."""
     generator, size, sizes = np.random.default_rng(seed), stage.start, []

@@ -39,7 +39,7 @@ class AdaptiveClip(Protection):
     ===========================  ====================================================
     edge case                    what happens
     ===========================  ====================================================
-    an update that is not finite zeros are sent, and a bit of 0: it moves S neither way
+    an update that is not finite zeros are sent, the quantile as bit: it moves S neither way
     nobody was asked             S moves by the noise alone, as it must
     a total that is not finite   S stays
     ===========================  ====================================================
@@ -79,7 +79,7 @@ class AdaptiveClip(Protection):
         lengths = norms(update) if update else np.zeros(len(keys))
         factors = shrunk(lengths, state)
         within = lengths <= state if self.bits == "before" else np.isfinite(lengths)
-        centred = np.where(np.isfinite(lengths), within - 0.5, 0.0)
+        centred = np.where(np.isfinite(lengths), within - 0.5, self.quantile - 0.5)
         bits = (self.weight * centred).astype(np.float32)[:, np.newaxis]
         return {**scaled(update, factors / state), BIT: bits}
 
