@@ -86,7 +86,17 @@ def show(table: dict[str, Any]) -> None:
 
     columns, rows = compared_rows(table)
     print_rows(
-        f"{table['seeds']} seed(s); p: paired on {table['primary']} against {table['reference']}, Holm",
+        f"{table['seeds']} seed(s); p: {paired(table)}",
         columns,
         rows,
     )
+
+
+def paired(table: dict[str, Any]) -> str:
+    """What the p-values of a table are.
+
+    Example:
+        >>> paired({"primary": "rmse", "reference": "fedmf", "pairs": "people"})
+        'paired over people on rmse against fedmf, Holm'
+    """
+    return f"paired over {table['pairs']} on {table['primary']} against {table['reference']}, Holm"

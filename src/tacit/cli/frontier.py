@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from tacit.cli import options
-from tacit.cli.compare import stopping
+from tacit.cli.compare import paired, stopping
 from tacit.cli.progress import Watching
 from tacit.errors import TacitError
 
@@ -72,8 +72,7 @@ def frontier(
         typer.echo(json.dumps({**found, "files": [str(file) for file in files]}))
         return 0
     columns, lines = rows(found)
-    title = f"{found['seeds']} seed(s); p: paired on {found['primary']} against {found['reference']}, Holm"
-    print_rows(title, columns, lines)
+    print_rows(f"{found['seeds']} seed(s); p: {paired(found)}", columns, lines)
     for one in found["refused"]:
         typer.echo(f"no such point: {one['point']}: {one['why']}")
     typer.echo("\n".join(f"wrote {file}" for file in files))

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ import numpy as np
 from tacit.config import catalogue
 from tacit.config.experiment import Experiment, resolved
 from tacit.config.session import continued, started
-from tacit.errors import TacitError
+from tacit.errors import TacitError, nearest
 from tacit.evaluate.significance import compare_paired
 from tacit.report.saved import TABLE
 from tacit.rng import SeededKeys
@@ -26,6 +26,7 @@ BESIDE = "beside"
 BESIDE_RATINGS = ("user-mean", "bias")
 BESIDE_RANKING = ("pop", "ease")
 LOWER_IS_BETTER = ("rmse", "mae")
+ENOUGH_SEEDS = 5
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,12 @@ def contestants(names: Sequence[str], base: Experiment, *, beside: bool) -> list
     know them.
     """
     asked = [_contestant(name, base) for name in names]
+    for key in base.settings:
+        if not any(key in one.experiment.settings for one in asked if one.experiment.method in _known()):
+            first = asked[0].experiment.method
+            raise TacitError(
+                f"no method here has a setting {key!r}", nearest(key, settings_of(_known()[first]))
+            )
     if not beside:
         return asked
     twins = [_twin(one, kind) for kind in TWINS for one in asked if kind in _twins_of(one)]
@@ -68,7 +75,7 @@ def _by_ratings(asked: Sequence[Contestant], base: Experiment) -> bool:
 
 def _contestant(name: str, base: Experiment) -> Contestant:
     method, *own = name.split(":")
-    known = {**catalogue.methods(), **{key: value.fit for key, value in catalogue.baselines().items()}}
+    known = _known()
     if method not in known:
         return Contestant(
             name, replace(base, method=method)
@@ -82,6 +89,11 @@ def _contestant(name: str, base: Experiment) -> Contestant:
         settings[key] = value
     unfederated = {"protect": (), "transport": "", "rounds": 0} if method in catalogue.baselines() else {}
     return Contestant(name, replace(base, method=method, settings=settings, **unfederated))
+
+
+def _known() -> dict[str, Callable[..., Any]]:
+    """Whatever can be compared: methods, and how baselines are fitted."""
+    return {**catalogue.methods(), **{key: value.fit for key, value in catalogue.baselines().items()}}
 
 
 def _federated(one: Contestant) -> bool:
@@ -156,9 +168,10 @@ def compared(
                 raise KeyboardInterrupt
             results.setdefault(entry.label, []).append(found)
     primary = _primary(results)
-    chances = _significance(results, primary, entries[0].label, out)
+    chances = _significance(results, primary, entries[0].label)
     rows = _merged([_row(entry, results[entry.label], chances) for entry in entries])
-    table = {"rows": rows, "primary": primary, "reference": entries[0].label, "seeds": seeds}
+    told = {"primary": primary, "reference": entries[0].label, "seeds": seeds, "pairs": pairs(seeds)}
+    table = {"rows": rows, **told}
     text = json.dumps(table, indent=1)
     written_whole(out / TABLE, lambda draft: draft.write_text(text, encoding="utf-8"))
     return table
@@ -196,14 +209,23 @@ def _primary(results: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
     return shared[0]
 
 
+def pairs(seeds: int) -> str:
+    """What p-values are over: seeds where there are five (of methods), else people (of these models alone).
+
+    Example:
+        >>> pairs(4), pairs(5)
+        ('people', 'seeds')
+    """
+    return "seeds" if seeds >= ENOUGH_SEEDS else "people"
+
+
 def _significance(
-    results: Mapping[str, Sequence[Mapping[str, Any]]], primary: str, reference: str, out: Path
+    results: Mapping[str, Sequence[Mapping[str, Any]]], primary: str, reference: str
 ) -> dict[str, float]:
-    """Paired against the first method, with Holm's correction: over seeds from five on, else over users."""
-    del out
+    """Paired against the first method, with Holm's correction."""
     if len(results) < 2:
         return {}
-    if len(results[reference]) >= 5:
+    if pairs(len(results[reference])) == "seeds":
         values = {label: [run["metrics"][primary] for run in runs] for label, runs in results.items()}
     else:
         values = _per_user(results, primary)

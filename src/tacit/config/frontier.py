@@ -136,6 +136,7 @@ def frontier(
         "primary": primary,
         "reference": table["reference"],
         "seeds": seeds,
+        "pairs": table["pairs"],
         "points": [{**line, "frontier": place in best} for place, line in enumerate(told)],
         "refused": [
             {"point": point.contestant.label, "why": refused[point.contestant.label]}
