@@ -155,6 +155,7 @@ def test_a_stopped_or_killed_run_resumes_to_the_same_numbers(how, tmp_path, unin
         (["run", "fedrec", "--metrics", "hr@x"], "no metric is called"),
         (["run", "fedrec", "--protect", "gridd:4"], "did you mean 'grid'"),
         (["run", "fedrec", "--transport", "pigeon"], "direct"),
+        (["run", "fedrec", "--device", "tpu"], "did you mean 'cpu'"),
         (["run", "nothere.toml"], "nothere.toml"),
         (["run"], "no method given"),
         (["run", "--resume", "nowhere"], "not a run folder"),

@@ -33,7 +33,7 @@ Sets = Annotated[
 Protect = Annotated[list[str] | None, typer.Option(help="A protection to add: name:value. Repeatable.")]
 Transport = Annotated[str, typer.Option(help="How messages travel.")]
 Metrics = Annotated[str, typer.Option(help="Metrics, separated by commas: rmse,hr@10,hr@10[99].")]
-Device = Annotated[str, typer.Option(help="cpu or cuda.")]
+Device = Annotated[str, typer.Option(help="cpu, or cuda for networks; all else computes on the CPU.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress.")]
 Threads = Annotated[int, typer.Option(help="Threads; they change speed only.", min=1)]

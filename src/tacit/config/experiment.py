@@ -77,6 +77,7 @@ class Experiment:
         return {key: list(value) if isinstance(value, tuple) else value for key, value in values.items()}
 
 
+DEVICES = ("cpu", "cuda")
 _KINDS = {
     "seed": int,
     "rounds": int,
@@ -146,6 +147,7 @@ def checked_settings(experiment: Experiment) -> dict[str, Any]:
     settings = catalogue.resolved_settings(name, experiment.settings, experiment.data)
     for metric in experiment.metrics:
         parse_metric(metric)
+    _refuse_unknown_device(experiment.device)
     if experiment.rounds < 0 or experiment.evaluate_every < 0:
         raise TacitError("a negative number of rounds", "give --rounds 1 or more")
     if experiment.rounds and name in catalogue.methods():
@@ -153,6 +155,16 @@ def checked_settings(experiment: Experiment) -> dict[str, Any]:
             experiment.rounds
         )
     return settings
+
+
+def _refuse_unknown_device(device: str) -> None:
+    if device not in DEVICES:
+        raise TacitError(f"no kind of device is called {device!r}", nearest(device, DEVICES))
+    if device == "cuda":
+        import torch  # asked only where somebody wants an accelerator
+
+        if not torch.cuda.is_available():
+            raise TacitError("no CUDA device is available", "leave --device out to compute on the CPU")
 
 
 def _usual(dataset: Dataset) -> str:
