@@ -1,6 +1,7 @@
 """``tacit proxy``: takes sealed reports and letters, passes on what hides people."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -27,6 +28,10 @@ def proxy(
         Path | None,
         typer.Option(help="A folder with proxy.pem and proxy.key (or server.pem and server.key)."),
     ] = None,
+    name: Annotated[
+        list[str] | None,
+        typer.Option(help="A name or address by which it is reached, for the certificate. Repeatable."),
+    ] = None,
     as_json: options.Json = False,  # noqa: FBT002 - a flag
 ) -> int:
     """Run the proxy between devices and a server; it can read nothing of what it carries."""
@@ -46,10 +51,12 @@ def proxy(
         typer.echo(json.dumps(told) if as_json else f"the proxy's key: {told['key']}")
         service.close()
         return 0
-    return _serve(ProxyService.opened(folder), folder, host, port, certificates)
+    return _serve(ProxyService.opened(folder), folder, (host, port), certificates, name or ())
 
 
-def _serve(service: object, folder: Path, host: str, port: int, certificates: Path | None) -> int:
+def _serve(
+    service: object, folder: Path, where: tuple[str, int], certificates: Path | None, names: Sequence[str]
+) -> int:
     import signal
     import threading
 
@@ -58,15 +65,16 @@ def _serve(service: object, folder: Path, host: str, port: int, certificates: Pa
     from tacit.deploy.proxy_http import in_background, listening
 
     assert isinstance(service, ProxyService)
+    host, port = where
     place = certificates or folder / "certificates"
     if certificates is None and not (place / "proxy.pem").exists():
-        Authority.made(place).vouched("proxy", [host, "localhost"])
+        Authority.made(place).vouched("proxy", sorted({host, "127.0.0.1", "localhost", *names}))
     name = "proxy" if (place / "proxy.pem").exists() else "server"
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
     with in_background(listening(service, host, port, place / f"{name}.pem", place / f"{name}.key")):
-        typer.echo(f"the proxy listens on https://{host}:{port}", err=True)
+        typer.echo(f"the proxy listens on https://{host}:{port}; {place / 'ca.pem'} vouches for it", err=True)
         stop.wait()
     service.close()
     return 130

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -38,10 +39,17 @@ def server(
     status: Annotated[bool, typer.Option("--status", help="Show the federation and stop.")] = False,  # noqa: FBT002
     proxy: Annotated[str, typer.Option(help="The proxy's address: https://host:port.")] = "",
     proxy_key: Annotated[str, typer.Option(help="The proxy's public key, as its --init printed it.")] = "",
+    proxy_ca: Annotated[
+        Path | None, typer.Option(help="The certificate that vouches for the proxy, if another does.")
+    ] = None,
     host: Annotated[str, typer.Option(help="Where to listen.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="The port to listen on.", min=1, max=65535)] = 9443,
     certificates: Annotated[
         Path | None, typer.Option(help="A folder with server.pem, server.key and ca.pem.")
+    ] = None,
+    name: Annotated[
+        list[str] | None,
+        typer.Option(help="A name or address by which devices reach it, for the certificate. Repeatable."),
     ] = None,
     deadline: Annotated[float, typer.Option(help="Seconds to wait for answers in a step.", min=1)] = 60.0,
     data: options.Data = "",
@@ -83,21 +91,18 @@ def server(
             "transport": transport,
         }
         experiment = options.experiment(method, given)
-        running.found(folder, experiment, people, proxy, proxy_key, data_dir)
+        running.found(folder, experiment, people, proxy, proxy_key, data_dir, proxy_ca)
         running.admit(folder, keys)
     elif people or data or sets or protect or transport or rounds or proxy:
         raise TacitError(
             "a federation goes on as it was founded", "give the folder alone (and --devices, --host)"
         )
-    return _serve(folder, host, port, certificates, deadline, as_json=as_json, quiet=quiet)
+    return _serve(folder, (host, port, certificates, name or (), deadline), as_json=as_json, quiet=quiet)
 
 
 def _serve(
     folder: Path,
-    host: str,
-    port: int,
-    certificates: Path | None,
-    deadline: float,
+    listening: tuple[str, int, Path | None, Sequence[str], float],
     *,
     as_json: bool,
     quiet: bool,
@@ -107,7 +112,7 @@ def _serve(
     from tacit.deploy.operator_view import printed, seen
 
     with Watching(quiet=quiet or as_json) as watching, watching.stops_softly():
-        finished = running.served(folder, host, port, certificates, deadline, Rounds(watching))
+        finished = running.served(folder, *listening, Rounds(watching))
     if not finished:
         sys.stderr.write(f"tacit: stopped and saved; continue with: tacit server {folder}\n")
         return 130

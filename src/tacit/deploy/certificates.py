@@ -98,6 +98,18 @@ class Authority:
         return found
 
 
+def certificate_in(file: Path) -> bytes:
+    """The text of a certificate's file; one clear line if it holds none."""
+    from cryptography import x509
+
+    try:
+        text = file.read_bytes()
+        x509.load_pem_x509_certificates(text)
+    except (OSError, ValueError) as error:
+        raise TacitError(f"{file} holds no certificate", "give the ca.pem of whoever vouches") from error
+    return text
+
+
 def _address(text: str) -> Any:
     from cryptography import x509
 

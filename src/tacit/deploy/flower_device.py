@@ -4,15 +4,14 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from tacit.deploy.flower_node import Node, Place
 from tacit.deploy.identity import Identity
 from tacit.deploy.joining import Joining
 from tacit.deploy.participation import Participant
-from tacit.deploy.proxy_http import reached
+from tacit.deploy.proxy_http import host_and_port, reached
 from tacit.deploy.store import DeviceStore
-from tacit.deploy.wire import Kind, Refused, unframed
+from tacit.deploy.wire import Frame, Kind, No, Refused, unframed
 from tacit.errors import TacitError
 
 POLL = 0.5
@@ -28,6 +27,8 @@ def joined(
 ) -> None:
     """Take part until the run is over, or until told to stop."""
     with DeviceStore.opened(joining.folder, joining.key_file) as store, store.taking_part():
+        if not store.people():
+            raise TacitError(f"{joining.folder} holds nobody's history", "import one with --import FILE")
         if not joining.serve and len(store.people()) != 1:
             raise TacitError(
                 f"{joining.folder} hosts {len(store.people())} people",
@@ -84,16 +85,31 @@ class _Taking:
             self._answered.add((asked.read("run", str), asked.read("round", int)))
         if asked.kind is Kind.MODEL and asked.head.get("final"):
             self._final = time.monotonic()
+        if told.head.get("no") == No.FOREIGN_SERVER.value and asked.kind is Kind.HELLO:
+            raise TacitError("the server's key is not the one this device was told", "check --charter")
         if self._heard is not None:
-            no = told.head.get("no")
-            where = f"round {asked.head.get('round')}" if "round" in asked.head else asked.kind.name.lower()
-            self._heard(f"{where}: {told.kind.name.lower()}" + (f" ({no})" if no else ""))
+            self._heard(_said(asked, told))
         return answer
 
     def over(self) -> bool:
         """Told to stop, enough rounds, or the run is over."""
         enough = 0 < self._rounds <= len(self._answered)
         return self._stopping() or enough or self._final > 0
+
+
+def _said(asked: Frame, told: Frame) -> str:
+    """One line about what was asked and how it was answered."""
+    where = f"round {asked.head['round']}" if "round" in asked.head else f"run {asked.head.get('run')}"
+    if told.kind is Kind.REFUSAL:
+        return f"{where}: declined ({told.head.get('no')})"
+    if told.kind is Kind.CARD:
+        people = f"{len(told.parts)} here" if told.parts else "nobody here has anything of its catalogue"
+        return f"{where}: joined, {people}"
+    if told.kind is Kind.KEPT:
+        return f"{where}: the model is kept here" + (
+            ", and it is the last" if asked.head.get("final") else ""
+        )
+    return f"{where}: answered"
 
 
 def address_of(server: str) -> str:
@@ -103,11 +119,8 @@ def address_of(server: str) -> str:
         >>> address_of("https://recommender.example:9443"), address_of("127.0.0.1:9443")
         ('recommender.example:9443', '127.0.0.1:9443')
     """
-    parts = urlsplit(server if "//" in server else f"https://{server}")
-    if parts.scheme != "https" or not parts.hostname:
-        raise TacitError(f"{server!r} is not a server's address", "write https://host:port")
-    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-    return f"{host}:{parts.port or 9443}"
+    host, port = host_and_port(server if "//" in server else f"https://{server}", "a server")
+    return f"[{host}]:{port or 9443}" if ":" in host else f"{host}:{port or 9443}"
 
 
 def many(

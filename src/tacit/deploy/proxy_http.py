@@ -70,13 +70,28 @@ def in_background(server: ThreadingHTTPServer) -> Generator[ThreadingHTTPServer]
         thread.join()
 
 
+def host_and_port(address: str, of: str) -> tuple[str, int]:
+    """The two halves of ``https://host:port``; 0 where no port is given.
+
+    Example:
+        >>> host_and_port("https://127.0.0.1:9444", "a proxy")
+        ('127.0.0.1', 9444)
+    """
+    try:
+        parts = urlsplit(address)
+        host, port = parts.hostname, parts.port
+    except ValueError:  # no number, or none of a port
+        host, port = None, None
+    if not host or not address.startswith("https://"):
+        raise TacitError(f"{address!r} is not the address of {of}", "write https://host:port")
+    return host, port or 0
+
+
 def reached(address: str, authority: Path | None) -> Send:
     """The way to a proxy at ``https://host:port``; a proxy nobody vouches for is not spoken to."""
-    parts = urlsplit(address)
-    if parts.scheme != "https" or not parts.hostname:
-        raise TacitError(f"{address!r} is not the address of a proxy", "write https://host:port")
+    host, given = host_and_port(address, "a proxy")
+    port = given or 443
     context = ssl.create_default_context(cafile=None if authority is None else str(authority))
-    host, port = parts.hostname, parts.port or 443
 
     def send(wire: bytes) -> bytes:
         connection = http.client.HTTPSConnection(host, port, timeout=SECONDS, context=context)

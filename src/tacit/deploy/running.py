@@ -1,5 +1,6 @@
 """What ``tacit server`` does: founding, admitting, serving, in the server's folder."""
 
+import json
 import os
 import secrets
 from collections.abc import Sequence
@@ -8,11 +9,12 @@ from pathlib import Path
 
 from tacit.config.experiment import Experiment, method_of
 from tacit.data import load
-from tacit.deploy.certificates import Authority, Certified
+from tacit.deploy.certificates import Authority, Certified, certificate_in
 from tacit.deploy.channel import Pace, Unwatched
 from tacit.deploy.flower_server import Listening, admitted, refuse_no_key, serve, shut_out
 from tacit.deploy.founding import announced, founded
 from tacit.deploy.journal import Journal
+from tacit.deploy.proxy_http import host_and_port
 from tacit.deploy.up import needs_proxy
 from tacit.deploy.wire import public_identity
 from tacit.errors import TacitError
@@ -46,6 +48,7 @@ def found(
     proxy: str,
     proxy_key: str,
     data_dir: Path | None = None,
+    proxy_ca: Path | None = None,
 ) -> None:
     """Write a new federation into the folder; whatever cannot work is refused before that."""
     if people < 2:
@@ -53,12 +56,8 @@ def found(
     method = method_of(experiment)
     if not isinstance(method, Method):
         raise TacitError(f"{experiment.method} sees all data in one place", "run it with `tacit run`")
-    if bool(proxy) != bool(proxy_key):
-        raise TacitError("a proxy has an address and a key", "give --proxy and --proxy-key together")
-    try:
-        key = bytes.fromhex(proxy_key)
-    except ValueError as error:
-        raise TacitError("--proxy-key is not a key", "give what `tacit proxy DIR --init` printed") from error
+    key = _proxy_key(proxy, proxy_key)
+    vouching = b"" if proxy_ca is None else certificate_in(proxy_ca)
     dataset = load(experiment.data, data_dir)
     complete = replace(experiment, rounds=experiment.rounds or method.rounds, seed=0)
     facts = announced(
@@ -79,7 +78,24 @@ def found(
         proxy_address=proxy if wanted else "",
         allowed=(),
     )
+    journal.keep("proxy ca", vouching)
     journal.close()
+
+
+def _proxy_key(address: str, text: str) -> bytes:
+    """The key of the proxy at an address; nothing where there is no proxy."""
+    if bool(address) != bool(text):
+        raise TacitError("a proxy has an address and a key", "give --proxy and --proxy-key together")
+    if not address:
+        return b""
+    host_and_port(address, "a proxy")
+    try:
+        key = bytes.fromhex(text)
+    except ValueError:
+        key = b""
+    if len(key) != 32:
+        raise TacitError("--proxy-key is not a key", "give what `tacit proxy DIR --init` printed")
+    return key
 
 
 def keys_in(files: Sequence[Path]) -> list[str]:
@@ -121,17 +137,48 @@ def served(
     host: str,
     port: int,
     certificates: Path | None,
+    names: Sequence[str],
     deadline: float,
     watcher: Unwatched,
 ) -> bool:
     """Serve until the federation's last round; certificates of one's own are made where none are given."""
     place = certificates or folder / "certificates"
     if certificates is None and not (place / "server.pem").exists():
-        Authority.made(place).vouched("server", sorted({host, "127.0.0.1", "localhost"}))
-        watcher.warn(f"certificates were made; give devices {place / 'ca.pem'}")
+        Authority.made(place).vouched("server", sorted({host, "127.0.0.1", "localhost", *names}))
     own = Certified(place / "server.pem", place / "server.key", place / "ca.pem")
     for file in (own.certificate, own.key, own.authority):
         if not file.is_file():
             raise TacitError(f"{file} is missing", "put server.pem, server.key and ca.pem into that folder")
+    refuse_nobody(folder)
+    trust = trusted(folder, own.authority)
     pace = Pace(deadline=deadline, again=max(5.0, deadline / 3), wait=0.3)
-    return serve(Listening(folder, host, port, own, pace), watcher)
+
+    def ready(address: str) -> None:
+        watcher.warn(f"listening on {address}; devices are given {trust} to trust")
+
+    return serve(Listening(folder, host, port, own, pace, trust), watcher, ready)
+
+
+def refuse_nobody(folder: Path) -> None:
+    """One clear line where no device could get in."""
+    journal = Journal.opened(folder)
+    try:
+        listed = json.loads(journal.fact("public keys") or b"[]")
+    finally:
+        journal.close()
+    if not listed:
+        raise TacitError("nobody's key is on the list", "give a file of devices' keys with --devices")
+
+
+def trusted(folder: Path, authority: Path) -> Path:
+    """What devices are given to trust: whoever vouches for the server, and for the proxy if another does."""
+    journal = Journal.opened(folder)
+    try:
+        also = journal.fact("proxy ca") or b""
+    finally:
+        journal.close()
+    if not also:
+        return authority
+    both = folder / "trusted.pem"
+    both.write_bytes(authority.read_bytes().rstrip() + b"\n" + also)
+    return both

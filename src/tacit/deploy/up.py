@@ -157,6 +157,15 @@ def _data(trial: Trial, data_dir: Path | None) -> tuple[Experiment, Dataset, Fed
     return complete, plan.dataset, federation_of(plan.dataset, plan.split.train)
 
 
+def federation_tried(trial: Trial, data_dir: Path | None = None) -> tuple[Experiment, Method, Federation]:
+    """What a simulation of the same trial is made of: experiment, method, the people on its devices."""
+    complete, _, federation = _data(trial, data_dir)
+    method = method_of(complete)
+    if not isinstance(method, Method):
+        raise TacitError(f"{complete.method} sees all data in one place", "run it with `tacit run`")
+    return complete, method, _only(federation, federation.people[: trial.devices].tolist())
+
+
 def _only(federation: Federation, users: list[int]) -> Federation:
     """The federation of these people alone, numbered anew."""
     cohort = federation.cohort(np.array(users, dtype=np.int32))
