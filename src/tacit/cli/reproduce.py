@@ -1,6 +1,7 @@
 """``tacit reproduce``: published tables, the papers' numbers beside ours."""
 
 import json
+import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -28,7 +29,8 @@ def reproduce(
         Path | None, typer.Option(help="Where results are kept (reproduction/ with --all and --index).")
     ] = None,
     index: Annotated[
-        Path | None, typer.Option(help="Write this Markdown page from all that is kept.")
+        Path | None,
+        typer.Option(help="Write this Markdown page, its pictures beside it, from all that is kept."),
     ] = None,
     picture: Annotated[
         Path | None, typer.Option(help="Also draw the table to this file, where it has a picture.")
@@ -97,16 +99,21 @@ def _all(wanted: Any, out: Path) -> list[dict[str, Any]]:
 def _write_index(index: Path | None, out: Path) -> None:
     if index is None:
         return
-    from tacit.reproduce.index import index_page, kept_tables
+    from tacit.reproduce.index import index_page, kept_pictures, kept_tables
 
     kept = kept_tables(out)
     if not kept:
         raise TacitError(
             f"nothing is kept in {out}", "run tacit reproduce --all --quick first, or give --out"
         )
+    pictures = kept_pictures(kept, out)
+    names = {table: f"pictures/{table.replace('/', '-')}.svg" for table in pictures}
     try:
         index.parent.mkdir(parents=True, exist_ok=True)
-        index.write_text(index_page(kept), encoding="utf-8")
+        for table, name in names.items():
+            (index.parent / name).parent.mkdir(exist_ok=True)
+            shutil.copyfile(pictures[table], index.parent / name)
+        index.write_text(index_page(kept, names), encoding="utf-8")
     except OSError as error:
         raise TacitError(f"{index} cannot be written ({error.strerror})", "choose another --index") from error
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from tacit.data import load
-from tacit.errors import TacitError
 from tacit.reproduce.dp_sub import DP_FEDMF, FEDMF, SUB, Row, plan_of, popularity
+from tacit.reproduce.pictures import picture_file
 from tacit.reproduce.table import Cell, Options, Reproduction
 from tacit.rng import SeededKeys
 from tacit.round import Method
@@ -130,36 +130,32 @@ def draw(curves: Mapping[str, Sequence[Point]], popularity: float | None, path: 
     Raises:
         TacitError: matplotlib is missing, or the file's ending is no picture's.
     """
-    try:
-        from matplotlib.figure import Figure  # an extra, and slow to load
-    except ImportError:
-        raise TacitError("pictures need matplotlib", 'pip install "tacit[plot]"') from None
-    figure: Any = Figure(figsize=(11, 8.5), layout="constrained")
     noisy = [name for name in curves if name.startswith(("DP-", "Priv-"))]
-    plain = [name for name in curves if name not in noisy]
-    panels = figure.subplots(2, 2, sharey="row")
-    for line, (names, what) in zip(panels, ((plain, "no noise"), (noisy, "published noise")), strict=True):
-        for axes, way in zip(line, ("up", "total"), strict=True):
-            for number, name in enumerate(names):
-                axes.plot(
-                    [getattr(point, way) / 1e6 for point in curves[name]],
-                    [point.metrics[METRICS[1]] for point in curves[name]],
-                    marker="osD^vP*X"[number % 8], ms=4, lw=1.4, color=f"C{number}", label=name,
-                )  # fmt: skip
-            if popularity is not None:
-                axes.axhline(popularity, color="0.5", lw=1, ls="--", label="popularity")
-            axes.set_xscale("log")
-            axes.set_xlabel(
-                "MB sent by all clients" if way == "up" else "MB sent and received by all clients"
-            )
-            axes.set_title(what, loc="left")
-            axes.grid(alpha=0.3)
-        line[0].set_ylabel(METRICS[1])
-        line[0].legend(fontsize=8)
-    try:
-        figure.savefig(path)
-    except ValueError as error:
-        raise TacitError(f"cannot draw to {path.name}", "end the name in .png, .svg or .pdf") from error
+    kinds = (([name for name in curves if name not in noisy], "no noise"), (noisy, "published noise"))
+
+    def panels(figure: Any, narrow: bool) -> None:  # noqa: FBT001 - as all drawings are called
+        del narrow
+        for line, (names, what) in zip(figure.subplots(2, 2, sharey="row"), kinds, strict=True):
+            for axes, way in zip(line, ("up", "total"), strict=True):
+                _panel(axes, {name: curves[name] for name in names}, way, popularity)
+                axes.set_title(what, loc="left")
+            line[0].set_ylabel(METRICS[1])
+            line[0].legend(fontsize=8)
+
+    picture_file(panels, path, (11, 8.5))
+
+
+def _panel(axes: Any, curves: Mapping[str, Sequence[Point]], way: str, popularity: float | None) -> None:
+    for number, (name, points) in enumerate(curves.items()):
+        axes.plot(
+            [getattr(point, way) / 1e6 for point in points],
+            [point.metrics[METRICS[1]] for point in points],
+            marker="osD^vP*X"[number % 8], ms=4, lw=1.4, color=f"C{number}", label=name,
+        )  # fmt: skip
+    if popularity is not None:
+        axes.axhline(popularity, color="0.5", lw=1, ls="--", label="popularity")
+    axes.set_xscale("log")
+    axes.set_xlabel("MB sent by all clients" if way == "up" else "MB sent and received by all clients")
 
 
 TABLES = {"dp-sub/bytes": bytes_table}

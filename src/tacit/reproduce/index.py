@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from tacit import __version__
@@ -50,7 +51,7 @@ def every_table(
             continue
         began, computed = time.perf_counter(), time.process_time()
         try:
-            found = known[name](options).to_json()
+            made = known[name](options)
         except TacitError as error:
             yield {"table": name, "title": name, "cells": [], "notes": [], "skipped": str(error)}
             continue
@@ -58,11 +59,22 @@ def every_table(
             "seconds": round(time.perf_counter() - began, 1),
             "cpu_seconds": round(time.process_time() - computed, 1),
         }
-        line = {**found, "quick": options.quick, **spent, "tacit": __version__}
+        line = {**made.to_json(), "quick": options.quick, **spent, "tacit": __version__}
         _write(file, json.dumps(line, indent=1))
+        _draw(made, file.with_suffix(".svg"), options)
         yield line
         if options.listener.stopping():
             return
+
+
+def _draw(made: Reproduction, file: Path, options: Options) -> None:
+    """A table's picture, kept beside its numbers; numbers are not lost because a picture cannot be drawn."""
+    if made.picture is None:
+        return
+    try:
+        made.picture(file)
+    except TacitError as error:
+        options.listener.warn(f"{made.table} without its picture: {error.problem}")
 
 
 def _read(file: Path) -> dict[str, Any] | None:
@@ -94,6 +106,15 @@ def kept_tables(out: Path) -> list[dict[str, Any]]:
         if line["table"] not in found or not line["quick"]:
             found[line["table"]] = line
     return [found[name] for name in sorted(found)]
+
+
+def kept_pictures(lines: Sequence[Mapping[str, Any]], out: Path) -> dict[str, Path]:
+    """The pictures that lie beside kept tables, by table."""
+    files = {
+        line["table"]: kept_file(out, line["table"], quick=line["quick"]).with_suffix(".svg")
+        for line in lines
+    }
+    return {table: file for table, file in files.items() if file.is_file()}
 
 
 def summary(line: Mapping[str, Any]) -> dict[str, Any]:
@@ -129,8 +150,13 @@ def summary(line: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def index_page(lines: Sequence[Mapping[str, Any]]) -> str:
-    """The index as Markdown: every table, the paper's number beside ours, the difference and its reason."""
+def index_page(lines: Sequence[Mapping[str, Any]], pictures: Mapping[str, str] = MappingProxyType({})) -> str:
+    """The index as Markdown: every table, the paper's number beside ours, the difference and its reason.
+
+    Args:
+        lines: Kept tables.
+        pictures: Where the page finds a table's picture, for those that have one.
+    """
     parts = [
         "# Reproduction\n",
         "Written by `tacit reproduce --all --index docs/reproduction.md` from kept results; never by hand. "
@@ -142,7 +168,7 @@ def index_page(lines: Sequence[Mapping[str, Any]]) -> str:
         _overview([summary(line) for line in lines]),
     ]
     for line in lines:
-        parts.append(_table(line))
+        parts.append(_table(line, pictures.get(line["table"])))
     return "\n".join(parts) + "\n"
 
 
@@ -176,11 +202,13 @@ def percent(value: float | None) -> str:
     return "" if value is None else f"{100 * value:.1f} %"
 
 
-def _table(line: Mapping[str, Any]) -> str:
+def _table(line: Mapping[str, Any], picture: str | None) -> str:
     form = "quick form" if line.get("quick") else "full form"
     paper = PAPERS.get(line["table"].split("/")[0], "")
     parts = [f"## {line['table']}\n", f"{line['title']}. {paper}. {form}, {line.get('seconds', 0):.0f} s.\n"]
     parts += [f"* {_plain(note)}" for note in line["notes"]]
+    if picture is not None:
+        parts.append(f"\n![{_plain(line['title'])}]({picture})")
     parts.append("\n| row | column | paper | ours | difference | reason or note |")
     parts.append("|---|---|---|---|---|---|")
     for cell in line["cells"]:

@@ -24,6 +24,8 @@ from tacit.methods.privrec import privrec
 from tacit.protect.adaptive_clip import AdaptiveClip
 from tacit.protect.clip import Clip, norms
 from tacit.protect.noise import GaussianNoise
+from tacit.report.drawing import SERIES
+from tacit.reproduce.pictures import picture_file
 from tacit.reproduce.privrec_protocol import (
     ALONE,
     QUICK_ROUNDS,
@@ -260,37 +262,26 @@ def affordable(cells: Sequence[Cell]) -> str:
 
 
 def draw(cells: Sequence[Cell], path: Path) -> None:
-    """The picture: Hits@10 against epsilon, one line per setting.
+    """The picture: Hits@10 against epsilon, one line per setting; a gap where no model was left.
 
     Raises:
         TacitError: matplotlib is missing, or the file's ending is no picture's.
     """
-    try:
-        from matplotlib.figure import Figure  # an extra, and slow to load
-    except ImportError:
-        raise TacitError("pictures need matplotlib", 'pip install "tacit[plot]"') from None
-    figure: Any = Figure(figsize=(7.5, 4.5), layout="constrained")
-    axes = figure.subplots()
-    for number, row in enumerate(dict.fromkeys(cell.row for cell in cells)):
-        mine = [cell for cell in cells if cell.row == row]
-        names = [cell.column.partition("epsilon ")[2] for cell in mine]
-        axes.plot(
-            names,
-            [cell.ours for cell in mine],
-            marker="osD"[number % 3],
-            lw=1.6,
-            color=f"C{number}",
-            label=row,
-        )
-    axes.set_xlabel("epsilon of the whole run, delta 1e-6 (users, add or remove)")
-    axes.set_ylabel("Hits@10")
-    axes.set_ylim(bottom=0)
-    axes.grid(alpha=0.3)
-    axes.legend(fontsize=8)
-    try:
-        figure.savefig(path)
-    except ValueError as error:
-        raise TacitError(f"cannot draw to {path.name}", "end the name in .png, .svg or .pdf") from error
+
+    def lines(figure: Any, narrow: bool) -> None:  # noqa: FBT001 - as all drawings are called
+        del narrow
+        axes = figure.subplots()
+        for number, row in enumerate(dict.fromkeys(cell.row for cell in cells)):
+            mine = [cell for cell in cells if cell.row == row]
+            names = [cell.column.partition("epsilon ")[2] for cell in mine]
+            hits = [math.nan if cell.ours is None else cell.ours for cell in mine]
+            axes.plot(names, hits, marker="osD"[number % 3], lw=1.6, color=SERIES[number], label=row)
+        axes.set_xlabel("epsilon of the whole run, delta 1e-6 (users, add or remove)")
+        axes.set_ylabel("Hits@10")
+        axes.set_ylim(bottom=0)
+        axes.legend()
+
+    picture_file(lines, path, (7.5, 4.5))
 
 
 DP_NOTES = (
