@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test check clean
+.PHONY: demo test check docs clean
 
 demo: $(READY)
 	@rm -rf runs/demo
@@ -19,6 +19,11 @@ check: $(READY)
 	$(BIN)/lint-imports
 	$(BIN)/pyright
 
+docs: $(READY)
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check -e '.[docs]'
+	$(BIN)/mkdocs build --strict --quiet
+	@echo "the documentation: site/index.html"
+
 $(READY): pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv || (echo "Tacit needs Python 3.11 or newer with venv" >&2; exit 1)
 	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' || (echo "Tacit needs Python 3.11 or newer; set PYTHON=python3.11" >&2; exit 1)
@@ -27,4 +32,4 @@ $(READY): pyproject.toml
 	@touch $(READY)
 
 clean:
-	rm -rf .venv runs .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv runs site .pytest_cache .ruff_cache .hypothesis
