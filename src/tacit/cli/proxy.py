@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from tacit.cli import options
-from tacit.errors import TacitError
 
 EXAMPLE = "Examples: tacit proxy here --init --server-key HEX · tacit proxy here --host 0.0.0.0 --port 9444"
 
@@ -36,16 +35,10 @@ def proxy(
 ) -> int:
     """Run the proxy between devices and a server; it can read nothing of what it carries."""
     from tacit.deploy.proxy import ProxyService  # heavy rooms load on first use
+    from tacit.deploy.wire import key_told
 
     if init:
-        try:
-            key = bytes.fromhex(server_key)
-        except ValueError as error:
-            raise TacitError(
-                "--server-key is not a key", "give what `tacit server DIR --key` prints"
-            ) from error
-        if len(key) != 32:
-            raise TacitError("a proxy works for one server", "give its key with --server-key")
+        key = key_told(server_key, "--server-key", "give what `tacit server DIR --key` prints")
         service = ProxyService.created(folder, key)
         told = {"folder": str(folder), "key": service.public.hex()}
         typer.echo(json.dumps(told) if as_json else f"the proxy's key: {told['key']}")
@@ -61,8 +54,9 @@ def _serve(
     import threading
 
     from tacit.deploy.certificates import Authority
+    from tacit.deploy.https import in_background
     from tacit.deploy.proxy import ProxyService
-    from tacit.deploy.proxy_http import in_background, listening
+    from tacit.deploy.proxy_http import listening
 
     assert isinstance(service, ProxyService)
     host, port = where

@@ -87,7 +87,7 @@ class RunAbout:
 
         method = method_of(Experiment.from_mapping(self.config))
         if not isinstance(method, Method):
-            raise TacitError(f"{self.method_name} is a baseline", "only federated methods run on devices")
+            raise TacitError(f"{self.method_name} sees all data in one place", "run it with `tacit run`")
         return method.settled(self.surroundings())
 
     def encoded(self) -> bytes:

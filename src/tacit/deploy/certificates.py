@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tacit.deploy.folders import made
 from tacit.errors import TacitError
 
 DAYS = 365
@@ -46,8 +47,7 @@ class Authority:
         from cryptography import x509
         from cryptography.hazmat.primitives.asymmetric import ec
 
-        folder.mkdir(parents=True, exist_ok=True)
-        authority = cls(folder)
+        authority = cls(made(folder))
         key = ec.generate_private_key(ec.SECP256R1())
         name = _name("Tacit authority of one's own")
         usage = x509.KeyUsage(

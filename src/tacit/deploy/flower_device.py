@@ -11,7 +11,7 @@ from tacit.deploy.joining import Joining
 from tacit.deploy.participation import Participant
 from tacit.deploy.proxy_http import host_and_port, reached
 from tacit.deploy.store import DeviceStore
-from tacit.deploy.wire import Frame, Kind, No, Refused, unframed
+from tacit.deploy.wire import Frame, Kind, No, Refused, key_told, unframed
 from tacit.errors import TacitError
 
 POLL = 0.5
@@ -34,10 +34,12 @@ def joined(
                 f"{joining.folder} hosts {len(store.people())} people",
                 "add --serve to take part for all of them",
             )
+        if joining.charter:
+            key_told(joining.charter, "--charter", "give what `tacit server DIR --key` prints")
         participant = Participant(
             store,
             proxy=lambda address: reached(address, joining.ca),
-            server=joining.charter,
+            server=joining.charter.lower(),
             seeded=seeded,
         )
         taking = _Taking(participant, joining.rounds, stopping, heard)

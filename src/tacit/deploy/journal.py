@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from tacit.deploy.folders import made
 from tacit.deploy.plain import arrays_to_bytes, bytes_to_arrays, flattened, restored
 from tacit.errors import TacitError
 from tacit.federation.federation import Casting
@@ -79,7 +80,7 @@ class Journal:
             raise TacitError(
                 f"{folder} holds a server already", "continue it without a method, or give another folder"
             )
-        folder.mkdir(parents=True, exist_ok=True)
+        made(folder)
         path.touch(mode=0o600)
         journal = cls(path)
         with journal.whole():

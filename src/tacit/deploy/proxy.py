@@ -15,16 +15,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tacit.deploy.folders import made
 from tacit.deploy.wire import Frame, Kind, Place, Reason, Refused, framed, public_identity, unframed
 from tacit.errors import TacitError
 from tacit.transport.shuffle_proxy import SEAL_BYTES
 
-MOST = 1 << 30
+LAYOUT = 1
+LITTLE = 1 << 25  # bytes of a message while nothing larger is expected
 _TABLES = """
 CREATE TABLE facts (name TEXT PRIMARY KEY, value BLOB NOT NULL);
 CREATE TABLE exchanges (nonce TEXT PRIMARY KEY, place TEXT NOT NULL, size INTEGER NOT NULL,
-                        amount INTEGER NOT NULL, crowd INTEGER NOT NULL, people TEXT NOT NULL,
-                        invited TEXT NOT NULL,
+                        amount INTEGER NOT NULL, crowd INTEGER NOT NULL, most INTEGER NOT NULL,
+                        people TEXT NOT NULL, invited TEXT NOT NULL,
                         closed INTEGER NOT NULL DEFAULT 0);
 CREATE TABLE senders (nonce TEXT, mark BLOB, content BLOB, PRIMARY KEY (nonce, mark)) WITHOUT ROWID;
 CREATE TABLE reports (at INTEGER PRIMARY KEY, nonce TEXT, mark BLOB, sealed BLOB, UNIQUE (nonce, mark));
@@ -59,10 +61,10 @@ class ProxyService:
             raise TacitError(
                 f"{folder} holds a proxy already", "start it without --init, or give another folder"
             )
-        folder.mkdir(parents=True, exist_ok=True)
+        made(folder)
         file.touch(mode=0o600)
         db = sqlite3.connect(file)
-        db.executescript(_TABLES)
+        db.executescript(f"{_TABLES} PRAGMA user_version = {LAYOUT};")
         facts = {"identity": secrets.token_bytes(32), "server": server}
         db.executemany("INSERT INTO facts VALUES (?, ?)", facts.items())
         db.commit()
@@ -74,7 +76,17 @@ class ProxyService:
         """A proxy that was stopped or killed."""
         if not (folder / "proxy.sqlite").is_file():
             raise TacitError(f"{folder} holds no proxy", "make one with --init")
-        return cls(folder)
+        try:
+            found = cls(folder)
+            (layout,) = found._db.execute("PRAGMA user_version").fetchone()
+        except sqlite3.DatabaseError as error:
+            raise TacitError(
+                f"{folder}/proxy.sqlite cannot be read ({error})", "put a back-up of the folder back"
+            ) from error
+        if layout != LAYOUT:
+            found.close()
+            raise TacitError(f"{folder} is of another version of Tacit", "use the version that wrote it")
+        return found
 
     @property
     def public(self) -> bytes:
@@ -85,12 +97,22 @@ class ProxyService:
         """Let go of the file."""
         self._db.close()
 
+    @property
+    def most(self) -> int:
+        """How long a message may be now: as the server said of what is open, or little."""
+        with self._turn:
+            return self._most()
+
+    def _most(self) -> int:
+        (most,) = self._db.execute("SELECT COALESCE(MAX(most), 0) FROM exchanges").fetchone()
+        return max(LITTLE, int(most))
+
     def received(self, wire: bytes) -> bytes:
         """The answer to a frame; who is refused learns the name of the reason and nothing else."""
         with self._turn:
             try:
                 with self._whole():
-                    return self._answer(unframed(wire, MOST))
+                    return self._answer(unframed(wire, self._most()))
             except Refused as error:
                 self._db.execute(
                     "INSERT INTO refusals VALUES (?, 1) ON CONFLICT (reason) DO UPDATE SET times = times + 1",
@@ -130,8 +152,8 @@ class ProxyService:
     def _open(self, frame: Frame, place: Place) -> bytes:
         people = frame.read("people", dict)
         self._db.execute(
-            "INSERT INTO exchanges (nonce, place, size, amount, crowd, people, invited)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?)"
+            "INSERT INTO exchanges (nonce, place, size, amount, crowd, most, people, invited)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
             " ON CONFLICT (nonce) DO UPDATE SET people = excluded.people",
             (
                 place.nonce,
@@ -139,6 +161,7 @@ class ProxyService:
                 frame.read("size", int),
                 frame.read("each", int),
                 frame.read("crowd", int),
+                frame.read("most", int),
                 json.dumps(people),
                 json.dumps(frame.read("invited", list)),
             ),
@@ -165,7 +188,8 @@ class ProxyService:
         if closed:
             raise Refused(Reason.LATE)
         readers = frame.read("readers", list)
-        if len(frame.parts) != 1 + len(readers):
+        whole = all(type(reader) is int and 0 <= reader < 1 << 32 for reader in readers)
+        if not whole or len(frame.parts) != 1 + len(readers):
             raise Refused(Reason.MALFORMED)
         reports, letters = frame.parts[0], frame.parts[1:]
         size, each = due
@@ -177,7 +201,7 @@ class ProxyService:
         for reader, letter in zip(readers, letters, strict=True):
             self._db.execute(
                 "INSERT INTO letters (at, nonce, reader, sealed) VALUES (?, ?, ?, ?)",
-                (secrets.randbits(62), place.nonce, int(reader), letter),
+                (secrets.randbits(62), place.nonce, reader, letter),
             )
         return self._kept(place)
 

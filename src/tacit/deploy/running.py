@@ -12,27 +12,37 @@ from tacit.data import load
 from tacit.deploy.certificates import Authority, Certified, certificate_in
 from tacit.deploy.channel import Pace, Unwatched
 from tacit.deploy.flower_server import Listening, admitted, refuse_no_key, serve, shut_out
+from tacit.deploy.folders import made
 from tacit.deploy.founding import announced, founded
 from tacit.deploy.journal import Journal
 from tacit.deploy.proxy_http import host_and_port
 from tacit.deploy.up import needs_proxy
-from tacit.deploy.wire import public_identity
+from tacit.deploy.wire import key_told, public_identity
 from tacit.errors import TacitError
 from tacit.round import Method
+
+KEY = "server.key"
 
 
 def server_key(folder: Path) -> bytes:
     """The public half of a server's key; made at first use, so that a proxy can be told it."""
-    return public_identity(_identity(folder))
+    return public_identity(_kept(_identity(folder), folder))
 
 
 def _identity(folder: Path) -> bytes:
-    file = folder / "server.key"
+    """The server's key, a fresh one where the folder has none yet."""
+    file = folder / KEY
+    return (
+        bytes.fromhex(file.read_text(encoding="ascii").strip()) if file.exists() else secrets.token_bytes(32)
+    )
+
+
+def _kept(identity: bytes, folder: Path) -> bytes:
+    """The key, now in its file, which its owner alone can read."""
+    file = made(folder) / KEY
     if file.exists():
-        return bytes.fromhex(file.read_text(encoding="ascii").strip())
-    identity = secrets.token_bytes(32)
+        return identity
     try:
-        folder.mkdir(parents=True, exist_ok=True)
         handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(handle, "w", encoding="ascii") as opened:
             opened.write(identity.hex() + "\n")
@@ -69,17 +79,18 @@ def found(
         features=dataset.item_features,
         about_people=dataset.user_features,
     )
-    wanted = needs_proxy(method)
+    wanted, identity = needs_proxy(method), _identity(folder)
     journal = founded(
         folder,
         facts,
-        identity=_identity(folder),
+        identity=identity,
         proxy=key if wanted else b"",
         proxy_address=proxy if wanted else "",
         allowed=(),
     )
     journal.keep("proxy ca", vouching)
     journal.close()
+    _kept(identity, folder)
 
 
 def _proxy_key(address: str, text: str) -> bytes:
@@ -89,13 +100,7 @@ def _proxy_key(address: str, text: str) -> bytes:
     if not address:
         return b""
     host_and_port(address, "a proxy")
-    try:
-        key = bytes.fromhex(text)
-    except ValueError:
-        key = b""
-    if len(key) != 32:
-        raise TacitError("--proxy-key is not a key", "give what `tacit proxy DIR --init` printed")
-    return key
+    return key_told(text, "--proxy-key", "give what `tacit proxy DIR --init` printed")
 
 
 def keys_in(files: Sequence[Path]) -> list[str]:
@@ -142,6 +147,7 @@ def served(
     watcher: Unwatched,
 ) -> bool:
     """Serve until the federation's last round; certificates of one's own are made where none are given."""
+    refuse_nobody(folder)
     place = certificates or folder / "certificates"
     if certificates is None and not (place / "server.pem").exists():
         Authority.made(place).vouched("server", sorted({host, "127.0.0.1", "localhost", *names}))
@@ -149,7 +155,6 @@ def served(
     for file in (own.certificate, own.key, own.authority):
         if not file.is_file():
             raise TacitError(f"{file} is missing", "put server.pem, server.key and ca.pem into that folder")
-    refuse_nobody(folder)
     trust = trusted(folder, own.authority)
     pace = Pace(deadline=deadline, again=max(5.0, deadline / 3), wait=0.3)
 

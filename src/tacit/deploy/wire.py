@@ -17,6 +17,7 @@ from tacit.transport.secure_sum.client import public_identity, signed, verified
 
 VERSION = 1
 SIGNATURE_BYTES = 64
+KEY_BYTES = 32
 MAX_HEAD = 1 << 24
 MAX_PARTS = 1 << 16
 _MARK = b"TDF1"
@@ -232,4 +233,22 @@ class Place:
         return cls(run, frame.read("round", int), exchange, nonce, frame.read("leg", int))
 
 
-__all__ = ["Frame", "Kind", "No", "Place", "Reason", "Refused", "framed", "public_identity", "unframed"]
+def key_told(text: str, option: str, remedy: str) -> bytes:
+    """A public key that a person was told and types in; one clear line where it is none.
+
+    Example:
+        >>> key_told("ab" * 32, "--charter", "ask the operator").hex()[:4]
+        'abab'
+    """
+    try:
+        key = bytes.fromhex(text)
+    except ValueError:
+        key = b""
+    if len(key) != KEY_BYTES:
+        raise TacitError(f"{option} is not a key", remedy)
+    return key
+
+
+__all__ = [
+    "Frame", "Kind", "No", "Place", "Reason", "Refused", "framed", "key_told", "public_identity", "unframed",
+]  # fmt: skip
