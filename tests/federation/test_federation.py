@@ -5,11 +5,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tacit.account import events
+from tacit.account.claim import Adjacency, Claim, Observer
 from tacit.errors import TacitError
 from tacit.federation.federation import Federation
-from tacit.federation.sampling import Everyone, FixedSize
+from tacit.federation.sampling import Everyone, FixedSize, Poisson
+from tacit.protect.clip import Clip
+from tacit.protect.noise import GaussianNoise
+from tacit.protect.protection import chain
 from tacit.rng import SeededKeys
 from tacit.testing.tiny import tiny_federation
+from tacit.types import RoundFacts
 
 
 @given(st.sets(st.integers(0, 19), min_size=1), st.integers(0, 50))
@@ -55,3 +61,70 @@ def test_a_fixed_size_draw_is_fresh_rising_and_fair():
     assert np.array_equal(Everyone().draw(people, 0, keys), people)
     with pytest.raises(TacitError, match="asks nobody"):
         FixedSize(0).draw(people, 0, keys)
+
+
+def test_poisson_draws_everybody_alone_and_anew():
+    """20,000 rounds of 40 people at rate 0.15: everybody's share, every pair's, and the size of the cohort.
+
+    Bounds at 5.5 standard deviations; 40 people, 780 pairs, 40 neighbouring rounds and two moments of the
+    size: a false alarm in 3 of 100,000 seeds, and the seed is fixed.
+    """
+    people, rate, rounds = np.arange(40, dtype="i4"), 0.15, 20_000
+    sampling, keys = Poisson(6), SeededKeys(5)
+    assert sampling.rate(40) == rate
+    there = np.zeros((rounds, 40), dtype=bool)
+    for round in range(rounds):
+        drawn = sampling.draw(people, round, keys)
+        assert np.all(np.diff(drawn) > 0)
+        there[round, drawn] = True
+
+    def near(found, chance, tries=rounds):
+        assert np.abs(found - tries * chance).max() < 5.5 * np.sqrt(tries * chance * (1 - chance))
+
+    near(there.sum(axis=0), rate)
+    together = there.T.astype("i8") @ there
+    near(together[np.triu_indices(40, 1)], rate**2)
+    near((there[1::2] & there[::2]).sum(axis=0), rate**2, rounds // 2)  # one round tells nothing of the next
+    sizes = there.sum(axis=1)
+    spread = 40 * rate * (1 - rate)
+    assert abs(sizes.mean() - 6) < 5.5 * np.sqrt(spread / rounds)
+    assert abs(sizes.var() / spread - 1) < 5.5 * np.sqrt(2 / rounds)
+    assert sizes.min() == 0  # rounds without anybody happen (0.0015 each) and are not drawn again
+
+
+def test_a_poisson_coin_does_not_depend_on_who_else_there_is():
+    keys, sampling = SeededKeys(5), Poisson(0.5)
+    some = np.arange(0, 40, 2, dtype="i4")
+    for round in range(20):
+        everybody = sampling.draw(np.arange(40, dtype="i4"), round, keys)
+        assert np.array_equal(sampling.draw(some, round, keys), everybody[everybody % 2 == 0])
+
+
+FACTS = RoundFacts(0, "train", 40, 6, 6)
+
+
+@pytest.mark.parametrize(
+    ("sampling", "adjacency", "drawn"),
+    [
+        (Poisson(6), Adjacency.ADD_REMOVE, events.Poisson(0.15)),
+        (FixedSize(6), Adjacency.REPLACE_ONE, events.FixedSize(6, 40)),
+    ],
+)
+def test_a_secret_draw_is_claimed_as_it_is_drawn_and_helps_nobody_but_the_release(sampling, adjacency, drawn):
+    shown = events.Gaussian(2.0, 1.0)
+    claim = Claim.unbounded("raw").with_event(Observer.RELEASE, shown)
+    after = sampling.event(claim, FACTS)
+    assert after.event(Observer.RELEASE) == events.Sampled(shown, drawn)
+    assert after.adjacency is adjacency
+    assert after.event(Observer.SERVER) == claim.event(Observer.SERVER)
+
+
+def test_noise_on_devices_keeps_replace_one_whoever_is_drawn():
+    """A person who stays away takes their own noise along: add-remove would halve the server's epsilon."""
+    facts = RoundFacts(0, "train", 40, 6, 6, {})
+    protections = chain(Clip(0.5), GaussianNoise(3.0, "device"))
+    before = protections.event(Claim.unbounded("raw"), protections.init(), facts)
+    poisson, fixed = (way.event(before, facts) for way in (Poisson(6), FixedSize(6)))
+    assert poisson == before
+    assert poisson.adjacency is fixed.adjacency is Adjacency.REPLACE_ONE
+    assert fixed.event(Observer.SERVER) == before.event(Observer.SERVER) == events.Gaussian(1.5, 0.5)

@@ -30,9 +30,15 @@ class Sampling(ABC):
 
 
 def _sampled(claim: Claim, sampling: events.Sampling, adjacency: Adjacency) -> Claim:
-    """Amplify what the released model shows where that is proved: for normal noise on a sum."""
+    """Amplify what the released model shows where that is proved: for normal noise on a sum.
+
+    A stage that asked for replace-one keeps it: there who takes part is seen, and brings noise of their own,
+    so whoever stays away takes noise out of the sum and no add-remove analysis covers that.
+    """
     shown = claim.event(Observer.RELEASE)
     if not isinstance(shown, events.Gaussian):
+        return claim
+    if claim.adjacency is Adjacency.REPLACE_ONE and adjacency is Adjacency.ADD_REMOVE:
         return claim
     return replace(claim, adjacency=adjacency).with_event(
         Observer.RELEASE, events.Sampled(shown, sampling), ("how many people there are is public",)
@@ -106,5 +112,5 @@ class Poisson(Sampling):
         return people[coins < self.rate(len(people))]
 
     def event(self, claim: Claim, facts: RoundFacts) -> Claim:
-        """Amplified under add-remove."""
+        """Amplified under add-remove, where it is the server that adds the noise."""
         return _sampled(claim, events.Poisson(self.rate(facts.population)), Adjacency.ADD_REMOVE)
