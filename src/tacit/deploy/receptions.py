@@ -226,7 +226,7 @@ def terms_of(exchange: Exchange, run: str, facts: RoundFacts, broadcast: bytes, 
         exchange=exchange.name,
         model=hashlib.sha256(broadcast).digest(),
         length=layout.length,
-        ring=ring_for(carrier.steps, facts.invited, facts.received),
+        ring=ring_for(carrier.steps, facts.invited, layout.length),
         rates=carrier.rates,
     )
 

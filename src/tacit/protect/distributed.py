@@ -3,11 +3,12 @@
 Behind a secure sum the server gets no more than whoever is given the model.
 
 A device clips its update (tables written out, counts beside them), scales the clip norm to ``steps`` whole
-steps, rotates, rounds at random until the length is within its bound, and adds its share of the noise
+steps, rotates all of it together (so that no entry of any array stands out), rounds at random until the length is within its bound, and adds its share of the noise
 (Kairouz, Liu and Steinke 2021; Agarwal, Kairouz and Liu 2021).
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
@@ -30,6 +31,7 @@ from tacit.types import Array, Arrays, Long, RankOne, RoundFacts, Rows, Steps
 LENGTHENING = math.sqrt(1.01)
 """Rounding may lengthen a vector by half a percent; the claim uses the longer one."""
 TRIES = 8
+COUNT = ".count"
 UNSEEN = "that a person takes part is not hidden: the neighbour sends an empty update"
 
 
@@ -109,14 +111,11 @@ class NoiseShares(Protection):
         lengths = np.sqrt(np.square(flat).sum(axis=1))
         flat[~np.isfinite(lengths)] = 0
         flat *= (shrunk(lengths, size) * self.steps_per_clip / size)[:, np.newaxis]
-        cuts = np.cumsum([math.prod(shape[1:]) for shape in shapes.values()])[:-1]
-        for name, part in zip(shapes, np.split(flat, cuts, axis=1), strict=True):
-            rotate(part, f"{name}/{draws.round}")
+        rotate(flat, f"noise shares/{draws.round}")
         words = draws.words(2 * flat.shape[1])
         whole = self._rounded(flat, words[:, : flat.shape[1]], draws)
         whole += self._table().drawn(words[:, flat.shape[1] :])
-        parts = np.split(whole, cuts, axis=1)
-        return {name: part.reshape(shape) for (name, shape), part in zip(shapes.items(), parts, strict=True)}
+        return _split(whole, shapes)
 
     def _check_steps(self, length: int) -> None:
         if rounded_norm(1.0, self.steps_per_clip, length) > self.norm:
@@ -150,17 +149,21 @@ class NoiseShares(Protection):
     ) -> tuple[Arrays, Any]:
         """Rotate the sum back, and turn steps into numbers."""
         del keys
-        step = self.bound(bound).size / self.steps_per_clip
-        found: dict[str, Array | Rows] = {}
-        for name, array in total.items():
+        if not total:
+            return total, state
+        size = self.bound(bound).size
+        whole: dict[str, Array] = {}
+        for name in sorted(total, key=_beside_its_count):
+            array = total[name]
             assert not isinstance(array, Rows)
-            flat = array.reshape(1, -1).astype(np.float64)
-            rotate_back(flat, f"{name}/{facts.round}")
-            values = flat.reshape(array.shape) * step
-            if name.endswith(".count"):
-                spread = self.noise * self.bound(bound).size / self.weight
-                values = np.maximum(values / self.weight, max(1.0, 2 * spread))
-            found[name] = values
+            whole[name] = array[np.newaxis].astype(np.float64)
+        flat = np.concatenate([array.reshape(1, -1) for array in whole.values()], axis=1)
+        rotate_back(flat, f"noise shares/{facts.round}")
+        flat *= size / self.steps_per_clip
+        found: dict[str, Array | Rows] = {}
+        for name, part in _split(flat, {name: array.shape for name, array in whole.items()}).items():
+            least = max(1.0, 2 * self.noise * size / self.weight)
+            found[name] = np.maximum(part[0] / self.weight, least) if name.endswith(COUNT) else part[0]
         return found, state
 
     def event(self, claim: Claim, state: Any, facts: RoundFacts) -> Claim:
@@ -180,6 +183,18 @@ class NoiseShares(Protection):
             return Skellam(self.share_variance * shares, self.norm, self.norm**2)
         entries = sum(math.prod(shape) + (shape[0] if shape else 1) for shape in facts.received.values())
         return DiscreteGaussian(math.sqrt(self.share_variance), shares, max(1, entries + 8), self.norm)
+
+
+def _beside_its_count(name: str) -> tuple[str, bool]:
+    """The order in which :func:`_whole_tables` lays arrays out: names rising, each table before its counts."""
+    return name.removesuffix(COUNT), name.endswith(COUNT)
+
+
+def _split(flat: Array, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Array]:
+    """Rows of numbers as named arrays; the first axis of each shape is the rows'."""
+    cuts = np.cumsum([math.prod(shape[1:]) for shape in shapes.values()])[:-1]
+    parts = np.split(flat, cuts, axis=1)
+    return {name: part.reshape(shape) for (name, shape), part in zip(shapes.items(), parts, strict=True)}
 
 
 def _fractions(words: Keyed) -> NDArray[np.float64]:
@@ -204,7 +219,7 @@ def _whole_tables(update: Arrays, catalogue: int, weight: float) -> dict[str, ND
         counts = np.zeros((array.clients, height))
         behind = 1 if array.counts is None else array.counts[at]
         np.add.at(counts, (clients, array.ids[at]), weight * behind)
-        found |= {name: table, f"{name}.count": counts}
+        found |= {name: table, f"{name}{COUNT}": counts}
     return found
 
 

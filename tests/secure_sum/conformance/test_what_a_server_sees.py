@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 
 from tacit.errors import TacitError
+from tacit.protect.distributed import skellam
 from tacit.protect.grid import grid
-from tacit.protect.protection import chain
+from tacit.protect.protection import Draws, chain
+from tacit.rng import SeededKeys
 from tacit.transport.secure_sum import wire as messages
 from tacit.transport.secure_sum.carrier import secure_sum
-from tacit.transport.secure_sum.layout import ring_for
+from tacit.transport.secure_sum.layout import Layout, ring_for
 from tacit.transport.secure_sum.server import Phase
 from tacit.transport.secure_sum.terms import SumAborted
 from tacit.types import RoundFacts, Steps
@@ -118,12 +120,32 @@ def test_somebody_who_shared_another_key_than_its_own_and_left_is_noticed(cohort
 def test_overflow_is_refused_before_anything_is_sent():
     """1,500 clients at 7.9 on 2^22 levels overflow 32 bits: here another ring is taken, or none."""
     shapes = {"items": (3706, 20)}
-    assert ring_for(Steps(2.0**-19, 8 * 2.0**19), 500, shapes) == 32
-    assert ring_for(Steps(2.0**-19, 8 * 2.0**19), 1500, shapes) == 64
+    assert ring_for(Steps(2.0**-19, 8 * 2.0**19), 500, 77_826) == 32
+    assert ring_for(Steps(2.0**-19, 8 * 2.0**19), 1500, 77_826) == 64
     facts = RoundFacts(0, "train", 6040, 6040, 0, shapes)
     with pytest.raises(TacitError, match="overflow"):
         secure_sum().carrying(chain(grid(bits=32)).steps()).server_session(facts, None)  # no limit was set
     assert secure_sum().carrying(chain(grid(bits=32, limit=1024.0)).steps()).server_session(facts, None)
+
+
+def test_everybody_pushing_one_number_the_same_way_does_not_wrap_around():
+    """Rotated together, a bias as long as the clip norm lies on all entries: 100 of them fit 16 bits.
+
+    Rotated by itself it would stay one number of 1,000 steps, and a hundred of those do not fit.
+    """
+    stage = skellam(noise=0.05, honest=100, clip=3.0, steps=1000)
+    update = {"bias": np.full((100, 1), 3.0), "w": np.zeros((100, 10_000))}
+    draws = Draws(SeededKeys(1), np.arange(100, dtype=np.int32), "noise", 0)
+    facts = RoundFacts(0, "train", 100, 100, 100, {"bias": (1,), "w": (10_000,)})
+    sent = stage.noised(update, None, None, draws)
+    layout = Layout.of(sent, facts)
+    ring = ring_for(stage.steps(None), 100, layout.length)
+    assert ring == 16
+    total = np.sum([layout.vector(sent, client, ring) for client in range(100)], axis=0, dtype=np.uint16)
+    summed = {name: array[0] for name, array in layout.arrays(total).items()}
+    back, _ = stage.on_server(summed, None, None, facts, None)
+    assert back["bias"][0] == pytest.approx(300.0, abs=1.0)  # noise: 0.15 a number
+    assert np.abs(back["w"]).max() < 1.5
 
 
 def test_no_client_can_send_more_than_its_range():

@@ -76,7 +76,7 @@ def test_refusals():
 def test_the_ring_is_the_smallest_that_no_sum_can_leave(clients, largest):
     steps = Steps(1.0, largest)
     try:
-        ring = ring_for(steps, clients, {"w": (4,)})
+        ring = ring_for(steps, clients, 4)
     except TacitError:
         assert clients * largest >= 2.0**63
         return
@@ -86,5 +86,5 @@ def test_the_ring_is_the_smallest_that_no_sum_can_leave(clients, largest):
 
 def test_rotated_noise_needs_fewer_bits_than_its_worst_case():
     steps = Steps(1.0, 1336.0, noise_std=267.0, norm=1343.0, flat=True)
-    assert ring_for(steps, 100, {"w": (65_536,)}) == 16
-    assert ring_for(Steps(1.0, 1336.0, noise_std=267.0), 100, {"w": (65_536,)}) == 32
+    assert ring_for(steps, 100, 65_536) == 16
+    assert ring_for(Steps(1.0, 1336.0, noise_std=267.0), 100, 65_536) == 32

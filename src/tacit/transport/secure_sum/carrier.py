@@ -1,6 +1,7 @@
 """The secure sum as a way for messages to travel: the server is handed one sum and nothing else."""
 
 import hashlib
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar, Literal
@@ -75,13 +76,13 @@ class SecureSum(Transport):
         del keys
         assert self.steps is not None
         plan = plan_for(facts.invited, self.rates)
-        ring = ring_for(self.steps, facts.invited, facts.received)
+        ring_for(self.steps, facts.invited, sum(math.prod(shape) for shape in facts.received.values()))
         if self.steps.honest > plan.honest:
             raise TacitError(
                 f"the noise counts on {self.steps.honest} honest answers and the sum closes at {plan.honest}",
                 f"tell the noise honest={plan.honest}, or ask more people",
             )
-        return _Summing(facts, plan, ring, self)
+        return _Summing(facts, plan, self)
 
     def event(self, claim: Claim, facts: RoundFacts) -> Claim:
         """The server sees what the sum shows, if noise was added before it; else an exact sum."""
@@ -101,10 +102,9 @@ class SecureSum(Transport):
 class _Summing(ServerSession):
     """Counts who answers, and ends with a sum or without one."""
 
-    def __init__(self, facts: RoundFacts, plan: Plan, ring: int, transport: SecureSum) -> None:
+    def __init__(self, facts: RoundFacts, plan: Plan, transport: SecureSum) -> None:
         self._facts = facts
         self._plan = plan
-        self._ring = ring
         self._transport = transport
         self._layout: Layout | None = None
         self._answered = 0
@@ -115,8 +115,9 @@ class _Summing(ServerSession):
         layout = self._noted(messages)
         if self._transport.masks == "cancelled":
             return (messages,)
+        ring = self._terms(layout).ring
         for client, user in enumerate(messages.users.tolist()):
-            self._vectors[user] = layout.vector(messages.arrays, client, self._ring)
+            self._vectors[user] = layout.vector(messages.arrays, client, ring)
         return ()
 
     def _noted(self, messages: Messages) -> Layout:
@@ -143,6 +144,7 @@ class _Summing(ServerSession):
         return (Messages(nobody, self._layout.arrays(found.total), np.zeros(0, dtype=np.int64)),)
 
     def _terms(self, layout: Layout) -> Terms:
+        assert self._transport.steps is not None
         # A device takes the digest of the bytes it was sent; in one process there is only one broadcast.
         model = hashlib.sha256(repr((self._facts.round, dict(self._facts.received))).encode()).digest()
         return Terms(
@@ -151,7 +153,7 @@ class _Summing(ServerSession):
             exchange=self._facts.exchange,
             model=model,
             length=layout.length,
-            ring=self._ring,
+            ring=ring_for(self._transport.steps, self._facts.invited, layout.length),
             rates=self._transport.rates,
         )
 
@@ -163,13 +165,14 @@ class _Summing(ServerSession):
     def closing(self) -> Traffic:
         """The bytes of every phase, both ways, and the rows of whole tables."""
         assert self._layout is not None
-        crossed = everybody_answers(self._facts.invited, self._terms(self._layout))
+        terms = self._terms(self._layout)
+        crossed = everybody_answers(self._facts.invited, terms)
         numbers = self._facts.invited * self._layout.length
         return Traffic(
             up=crossed.up,
             down=crossed.down,
             rows_up=self._facts.invited * self._layout.table_rows,
-            values_up=numbers * self._ring // 8,
+            values_up=numbers * terms.ring // 8,
             numbers_up=numbers,
         )
 

@@ -1,7 +1,6 @@
 """How named arrays become one vector and come back: tables written out, counts of people beside them."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -133,18 +132,17 @@ def refuse_points(arrays: Arrays) -> None:
             )
 
 
-def ring_for(steps: Steps, clients: int, shapes: Mapping[str, tuple[int, ...]]) -> int:
+def ring_for(steps: Steps, clients: int, length: int) -> int:
     """The smallest ring in which no sum of so many clients wraps around; refused where there is none.
 
     Example:
-        >>> ring_for(Steps(size=2.0**-14, largest=2.0**19), clients=1000, shapes={"items": (3706, 20)})
+        >>> ring_for(Steps(size=2.0**-14, largest=2.0**19), clients=1000, length=77_826)
         32
-        >>> ring_for(Steps(size=2.0**-32, largest=2.0**52), clients=6040, shapes={"items": (3706, 20)})
+        >>> ring_for(Steps(size=2.0**-32, largest=2.0**52), clients=6040, length=77_826)
         Traceback (most recent call last):
         tacit.errors.TacitError: a sum of 6040 clients could overflow 64 bits; use grid:32:1024 or less
     """
-    entries = sum(math.prod(shape) for shape in shapes.values())
-    reach = max(steps.reach(clients, entries), float(clients))
+    reach = max(steps.reach(clients, length), float(clients))
     for ring in RINGS:
         if reach < 2.0 ** (ring - 1):
             return ring
