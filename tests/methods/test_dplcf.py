@@ -5,8 +5,11 @@ import math
 import numpy as np
 import pytest
 
-from tacit.account.claim import Adjacency, Observer
+from tacit.account.claim import Adjacency, Observer, Unit
 from tacit.account.events import RandomisedResponse
+from tacit.config.experiment import with_protection
+from tacit.errors import TacitError
+from tacit.ledger.privacy import PrivacyLedger
 from tacit.methods.dplcf import NeighbourStep, dplcf
 from tacit.rng import SeededKeys
 from tacit.runtime.simulate import Execution, new_world, one_round
@@ -100,9 +103,30 @@ def test_counts_of_pairs_are_unbiased():
 def test_a_person_pays_for_every_item():
     world, record = asked(dplcf(epsilon=1.5), tiny_federation(20, ITEMS, seed=1))
     for observer in (Observer.SERVER, Observer.RELEASE):
-        assert record.claim.event(observer) == RandomisedResponse(1.5, ITEMS)
+        assert record.claim.event(observer) == RandomisedResponse(1.5, ITEMS, by_item=True)
     assert record.claim.adjacency is Adjacency.REPLACE_ONE
     assert world.method.rounds == 1
+
+
+def test_what_one_interaction_costs_stands_beside_what_a_person_pays():
+    """One bit if an item may be there or not, two if it may be another one, all of them for a person."""
+    _, record = asked(dplcf(epsilon=1.5), tiny_federation(20, ITEMS, seed=1))
+    ledger = PrivacyLedger(delta=1e-12)
+    ledger.add(record.claim)
+    told = {
+        (line.unit, line.adjacency): line.epsilon
+        for line in ledger.guarantees()
+        if line.observer is Observer.SERVER
+    }
+    assert told[Unit.INTERACTION, Adjacency.ADD_REMOVE] == pytest.approx(1.5, abs=1e-6)
+    assert told[Unit.INTERACTION, Adjacency.REPLACE_ONE] == pytest.approx(3.0, abs=1e-6)
+    assert told[Unit.USER, Adjacency.REPLACE_ONE] == pytest.approx(1.5 * ITEMS, abs=1e-3)
+
+
+def test_a_protection_that_does_not_fit_is_refused_in_words():
+    method = with_protection(dplcf(), "half")
+    with pytest.raises(TacitError, match="whole numbers already"):
+        asked(method, tiny_federation(20, ITEMS, seed=1))
 
 
 def test_grouping_and_threads_change_nothing_at_all():

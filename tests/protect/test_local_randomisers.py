@@ -144,7 +144,7 @@ def test_what_reports_are_worth():
     whole = PrivUnitVector(150.0).event(Claim.unbounded("none"), None, facts(1000))
     assert whole.event(Observer.SERVER) == whole.event(Observer.RELEASE) == PureLocal(150.0)
     bits = RandomisedBits(0.5, 300).event(Claim.unbounded("none"), None, facts(1000))
-    assert bits.event(Observer.SERVER) == RandomisedResponse(0.5, 300)
+    assert bits.event(Observer.SERVER) == RandomisedResponse(0.5, 300, by_item=True)
     nobody = OneBit(2.5, 100, 5).event(Claim.unbounded("none"), None, facts(0))
     assert nobody.event(Observer.SERVER) == Nothing()
 

@@ -196,10 +196,10 @@ def dplcf(*, epsilon: Positive = 2.5, neighbours: Count = 50, damp: NonNegative 
 def _settled(method: Method, around: Surroundings) -> Method:
     """One bit for each item there is."""
     (exchange,) = method.exchanges
-    (bits,) = exchange.protections.stages
+    bits, *others = exchange.protections.stages
     whole = replace(
         exchange,
-        protections=chain(replace(bits, bits=around.catalogue)),  # type: ignore[type-var]
+        protections=chain(replace(bits, bits=around.catalogue), *others),  # type: ignore[type-var]
         aggregator=BitMoments(around.catalogue),
     )
     return replace(method, exchanges=(whole,))

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from tacit.account.claim import Adjacency, Bound, Claim, Observer
-from tacit.account.events import RandomisedResponse
-from tacit.account.local import keep_probability
+from tacit.account.claim import Adjacency, Bound, Claim, Observer, Unit
+from tacit.account.local import keep_probability, randomised_bits
 from tacit.errors import TacitError
 from tacit.protect.protection import Draws, Protection
 from tacit.types import Arrays, RoundFacts
@@ -22,7 +21,8 @@ class RandomisedBits(Protection):
     nothing that is claimed here.
 
     Formal guarantees:
-        ``epsilon``-local privacy for one bit, ``bits * epsilon`` for a person's whole history.
+        ``epsilon``-local privacy for one item being there or not, ``2 epsilon`` for one item being another
+        one, ``bits * epsilon`` for a person's whole history.
     """
 
     epsilon: float
@@ -46,9 +46,8 @@ class RandomisedBits(Protection):
         """One draw of all bits."""
         del state, facts
         claim = replace(claim, adjacency=Adjacency.REPLACE_ONE)
-        for observer in (Observer.SERVER, Observer.RELEASE):
-            claim = claim.with_event(observer, RandomisedResponse(self.epsilon, self.bits))
-        return claim
+        answer = randomised_bits(self.epsilon, self.bits, Unit.USER, claim.adjacency)
+        return claim.with_event(Observer.SERVER, answer).with_event(Observer.RELEASE, answer)
 
 
 def packed_bits(bits: Any) -> Any:
