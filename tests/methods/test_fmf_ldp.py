@@ -142,11 +142,12 @@ def test_a_run_says_what_a_person_spends():
 def test_bytes_beside_the_papers_estimate():
     """0.4 KB in the paper's count of four bytes a report; sealed one by one each takes 52."""
     method = fmf_ldp(n_min=2, rounds=1)
-    _, (record,) = trained(method, tiny_federation())
+    world, (record,) = trained(method, tiny_federation())
     assert method.published_units is not None
     units = method.published_units({"train": (record.traffic, record.facts.answered)})
-    assert units["up_bytes"] == 400.0
-    assert units["true_up_bytes"] == record.traffic.up / 12 == 100 * 52 + 34
+    items, dim = world.server.shared["items"].shape
+    assert units == {"bytes_up": 400.0, "bytes_down": 4.0 * items * dim}
+    assert record.traffic.up / 12 == 100 * 52 + 34
 
 
 def test_only_the_papers_mechanism_is_as_published():

@@ -195,7 +195,7 @@ def _reports(arrays: Mapping[str, Array | Rows]) -> NDArray[np.uint32]:
         return reports if reports.ndim == 3 else reports[:, :, np.newaxis]
     raise TacitError(
         "a shuffling proxy carries single reports of one size",
-        "put a randomiser that makes reports (such as mechanism=one-bit) on the exchange, or use direct",
+        "let a randomiser that makes reports (such as mechanism=one-bit) come last, or use direct",
     )
 
 
