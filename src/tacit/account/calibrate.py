@@ -6,6 +6,7 @@
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, cast
 
 from tacit.account.accountant import Epsilon
@@ -68,6 +69,7 @@ class Schedule:
                 return Gaussian(noise, 1.0)
 
 
+@lru_cache(maxsize=1024)
 def epsilon_for(noise: float, schedule: Schedule) -> Epsilon:
     """The epsilon of a whole run with this noise.
 
@@ -101,7 +103,7 @@ def _polished(epsilon: float, schedule: Schedule, noise: float) -> float:
     """Secant steps in logarithms until the exact accountant is at most a thousandth below ``epsilon``."""
     slope, before, best = -1.5, (0.0, 0.0), math.inf
     for turn in range(12):
-        here = (math.log(noise), math.log(max(epsilon_for(noise, schedule).value, 1e-12) / epsilon))
+        here = (math.log(noise), math.log(max(_on_grid(noise, schedule, epsilon), 1e-12) / epsilon))
         if here[1] <= 0:
             best = min(best, noise)
             if here[1] > -1e-3:
@@ -110,21 +112,29 @@ def _polished(epsilon: float, schedule: Schedule, noise: float) -> float:
             slope = min(-0.3, max(-30.0, (here[1] - before[1]) / (here[0] - before[0])))
         before = here
         noise = math.exp(here[0] - (here[1] + 2e-4) / slope)
-    if math.isfinite(best):
-        return best
+    while math.isfinite(best):
+        if epsilon_for(best, schedule).value <= epsilon:  # on the grid that a report would choose
+            return best
+        best *= 1 + 1e-4
     raise TacitError(f"no noise was found for epsilon {epsilon}", "ask for a larger epsilon or fewer rounds")
+
+
+def _on_grid(noise: float, schedule: Schedule, expected: float, points: int | None = None) -> float:
+    """The epsilon of a whole run, on one grid made for about ``expected``."""
+    from tacit.account import losses
+
+    counts = {schedule.event(noise): schedule.rounds}
+    step = losses.step_for(counts, schedule.adjacency, expected, points or losses.POINTS)
+    return losses.epsilon(counts, schedule.delta, schedule.adjacency, step)
 
 
 def _coarse_root(epsilon: float, schedule: Schedule, guess: float) -> float:
     """Where the run reaches ``epsilon`` on a cheap grid."""
     from scipy.optimize import brentq
 
-    from tacit.account import losses
-
+    @lru_cache
     def excess(log_noise: float) -> float:
-        counts = {schedule.event(math.exp(log_noise)): schedule.rounds}
-        step = losses.step_for(counts, schedule.adjacency, epsilon, points=500)
-        value = losses.epsilon(counts, schedule.delta, schedule.adjacency, step)
+        value = _on_grid(math.exp(log_noise), schedule, epsilon, points=500)
         return math.log(max(value, 1e-9) / epsilon) if math.isfinite(value) else 700.0
 
     low, high = _bracket(excess, math.log(guess))

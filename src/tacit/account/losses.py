@@ -34,7 +34,7 @@ _RELATION = {
     Adjacency.ADD_REMOVE: NeighboringRelation.ADD_OR_REMOVE_ONE,
     Adjacency.REPLACE_ONE: NeighboringRelation.REPLACE_ONE,
 }
-_POINTS = 5_000
+POINTS = 5_000
 """Grid points between zero and the answer of a thousand rounds."""
 
 
@@ -142,7 +142,7 @@ def _width(event: Event, adjacency: Adjacency) -> float:
             return pure_epsilon(event, adjacency)
 
 
-def step_for(counts: Counts, adjacency: Adjacency, expected: float, points: int = _POINTS) -> float:
+def step_for(counts: Counts, adjacency: Adjacency, expected: float, points: int = POINTS) -> float:
     """A grid step for an answer of about ``expected``.
 
     Connecting the dots adds at most a quarter step squared of variance, and an eighth of mean, per
@@ -172,7 +172,7 @@ def epsilon(counts: Counts, delta: float, adjacency: Adjacency, step: float | No
     if step is not None:
         return float(composed(counts, adjacency, step).get_epsilon_for_delta(delta))
     expected = 10.0
-    for points in (_POINTS // 10, _POINTS // 10, _POINTS):
+    for points in (POINTS // 10, POINTS // 10, POINTS):
         rough = epsilon(counts, delta, adjacency, step_for(counts, adjacency, expected, points))
         if not math.isfinite(rough):
             break
