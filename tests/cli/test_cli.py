@@ -9,6 +9,9 @@ import time
 from pathlib import Path
 
 import pytest
+from safetensors.numpy import load_file
+
+from tacit import codec
 
 TINY = "demo:users=60,items=50,mean=15"
 
@@ -61,6 +64,8 @@ def test_json_is_one_object_and_nothing_else(finished):
         "setup_bytes_per_client",
     }
     assert traffic <= set(result["traffic"])
+    model = load_file(folder / "model" / "shared.safetensors")
+    assert result["traffic"]["model_bytes"] == len(codec.encode_broadcast(model, 30))
     for line in result["privacy"]:
         assert {"observer", "unit", "adjacency", "epsilon", "delta", "mode", "assumes"} <= set(line)
         assert line["epsilon"] is None

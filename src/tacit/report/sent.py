@@ -88,6 +88,8 @@ def _whole(traffic: Mapping[str, Any]) -> str:
         ("all people, all rounds, both ways", sized(traffic["total_bytes"])),
         ("set-up, per person, once", sized(traffic.get("setup_bytes_per_client", 0))),
     ]
+    if traffic.get("model_bytes"):
+        rows.append(("the finished model, for a device that fetches it", sized(traffic["model_bytes"])))
     for name, value in traffic.get("published_units_per_round", {}).items():
         rows.append(
             (f"as the paper counts, {name.replace('_', ' ')}", f"{units_text(name, value)} per round")

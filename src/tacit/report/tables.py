@@ -65,6 +65,8 @@ def _print_traffic(out: Console, result: Mapping[str, Any]) -> None:
     _add_parts(table, traffic, "down")
     if traffic.get("setup_bytes_per_client"):
         table.add_row("before the first round, once", sized(traffic["setup_bytes_per_client"]))
+    if traffic.get("model_bytes"):
+        table.add_row("the finished model, not in the sums", sized(traffic["model_bytes"]))
     table.add_row("all clients, whole run", sized(traffic["total_bytes"]))
     for way, key in (("sent", "numbers_up"), ("received", "numbers_down")):
         if traffic.get(key):

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tacit import codec
 from tacit.account.claim import Adjacency, Observer, Unit
 from tacit.data.interactions import Dataset, Interactions, by_user
 from tacit.errors import TacitError
@@ -229,7 +230,11 @@ def _trained(
         "privacy": guarantees,
         "paper_says": method.paper.says,
         "notes": list(method.notes),
-        "traffic": {**ledgers.traffic.summary(), **_units(method, ledgers)},
+        "traffic": {
+            **ledgers.traffic.summary(),
+            "model_bytes": codec.broadcast_nbytes(world.server.shared),
+            **_units(method, ledgers),
+        },
         "seconds": {"train": round(spent, 4), "per_round": round(spent / max(1, method.rounds), 6)},
     }
     return scorer, audited(world, plan.split), told
