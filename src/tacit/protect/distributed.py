@@ -3,7 +3,8 @@
 Behind a secure sum the server gets no more than whoever is given the model.
 
 A device clips its update (tables written out, counts beside them), scales the clip norm to ``steps`` whole
-steps, rotates all of it together (so that no entry of any array stands out), rounds at random until the length is within its bound, and adds its share of the noise
+steps, rotates all arrays as one vector (so that no number of any of them stands out), rounds at random until
+the length is within its bound, and adds its share of the noise
 (Kairouz, Liu and Steinke 2021; Agarwal, Kairouz and Liu 2021).
 """
 
@@ -186,7 +187,7 @@ class NoiseShares(Protection):
 
 
 def _beside_its_count(name: str) -> tuple[str, bool]:
-    """The order in which :func:`_whole_tables` lays arrays out: names rising, each table before its counts."""
+    """The order in which :func:`_whole_tables` lays arrays out: names rising, tables before their counts."""
     return name.removesuffix(COUNT), name.endswith(COUNT)
 
 

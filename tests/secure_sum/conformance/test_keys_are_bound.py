@@ -1,17 +1,18 @@
 """Replayed keys, swapped models, strangers and doubles: whose keys count, and for what."""
 
-import contextlib
+import pickle
 import random
+import secrets
 
+import numpy as np
 import pytest
 
-from tacit.errors import TacitError
 from tacit.transport.secure_sum.client import signed
 from tacit.transport.secure_sum.masks import keypair
 from tacit.transport.secure_sum.plan import Rates
 from tacit.transport.secure_sum.server import Phase
 from tacit.transport.secure_sum.terms import SumAborted
-from tacit.transport.secure_sum.wire import Advert, Kind, framed, unframed
+from tacit.transport.secure_sum.wire import Advert, Kind, Roster, delivery, framed, unframed
 
 
 def roster_of(adverts):
@@ -94,22 +95,66 @@ def test_a_roster_too_small_to_hide_in_is_refused(cohorts):
         cohort.clients[0].receive(roster_of(few))
 
 
-def test_keys_of_small_order_end_the_session(cohort):
-    adverts = cohort.adverts()
-    zero = Advert(3, bytes(32), keypair(b"y" * 32)[1], bytes(64))
-    bad = Advert(3, zero.letters, zero.masks, signed(cohort.identities[3], zero.signed_part(cohort.terms)))
-    adverts[3] = framed(Kind.ADVERT, bad.raw)
-    near = [user for user in cohort.clients if user != 3]
-    ended = []
-    for user in near:
-        with contextlib.suppress(TacitError):
-            cohort.clients[user].receive(roster_of(adverts))
-            continue
-        ended.append(user)
-    assert ended
-    for user in ended:
-        with pytest.raises(SumAborted, match="nothing more is said"):
-            cohort.clients[user].receive(b"")
+@pytest.mark.parametrize("kind", ["letters", "masks"])
+def test_keys_of_small_order_end_the_session(cohort, refusal, kind):
+    """Everybody would agree on the same secret with their owner, and the server would know it."""
+    cohort.server.receive(3, small_order(cohort, kind))
+    assert "small order" in cohort.server.ignored[3]
+    adverts = {**cohort.adverts(), 3: small_order(cohort, kind)}
+    found = []
+    for user in cohort.clients.keys() - {3}:
+        client = cohort.clients[user]
+        refused = refusal(client, roster_of(adverts))
+        if refused is None and kind == "masks":
+            roster = Roster.read(roster_of(adverts), cohort.terms)
+            near = len(roster.graph.neighbours(user))
+            refused = refusal(client, delivery(np.arange(12), [bytes(82)] * near, 12))
+        found.append(refused)
+        assert refusal(client, b"") in {"out of turn", "malformed"}
+    assert "malformed" in found
+
+
+def small_order(cohort, kind):
+    keys = {"letters": keypair(b"x" * 32)[1], "masks": keypair(b"y" * 32)[1], kind: bytes(32)}
+    advert = Advert(3, keys["letters"], keys["masks"], bytes(64))
+    signature = signed(cohort.identities[3], advert.signed_part(cohort.terms))
+    return framed(Kind.ADVERT, Advert(3, advert.letters, advert.masks, signature).raw)
+
+
+def test_keys_and_seeds_are_fresh_for_every_sum(cohort):
+    """On a device they come from the operating system: not from the identity, nor from the round."""
+    told, seeds = [], []
+    for _ in range(2):
+        cohort.clients[0] = cohort.client(0, entropy=secrets.token_bytes)
+        adverts = {user: cohort.client(user).start() for user in range(1, 12)}
+        adverts[0] = cohort.clients[0].start()
+        cohort.clients[0].receive(roster_of(adverts))
+        mine = Advert.read(unframed(Kind.ADVERT, adverts[0]))
+        told += [mine.letters, mine.masks]
+        seeds.append(cohort.clients[0].state.seed)
+    assert len(set(told)) == 4
+    assert seeds[0] != seeds[1]
+
+
+def test_what_was_used_is_forgotten(cohort):
+    """Once the masked vector is out, neither keys nor seed nor vector are left; at the end, no shares."""
+    outgoing = cohort.up_to(Phase.INPUTS)
+    before = [client.state for client in cohort.clients.values()]
+    secret = [(s.seed, s.keys.letters_key, s.keys.masks_key) for s in before]
+    vectors = [vector.tobytes() for vector in cohort.vectors.values()]
+    for user, wire in outgoing.items():
+        cohort.server.receive(user, cohort.clients[user].receive(wire))
+    outgoing = cohort.server.advance()
+    for user, client in cohort.clients.items():
+        left = pickle.dumps((client.state, client._vector))
+        assert not any(piece in left for piece in (*secret[user], vectors[user]))
+    held = cohort.clients[0].state.held.values()
+    while cohort.server.phase is not Phase.DONE:
+        for user, wire in outgoing.items():
+            cohort.server.receive(user, cohort.clients[user].receive(wire))
+        outgoing = cohort.server.advance()
+    left = pickle.dumps((cohort.clients[0].state, cohort.server._openings))
+    assert not any(share in left for pair in held for share in pair)
 
 
 def test_a_round_is_summed_once(cohort):

@@ -251,6 +251,31 @@ def test_damaged_letters_cost_a_share_and_nothing_else(cohort):
     assert np.array_equal(server.total, expected)
 
 
+def test_a_letter_sent_back_to_its_writer_does_not_open(cohort):
+    """Each way has a key of its own: one nonce never seals two letters, and nobody holds its own share."""
+    outgoing = cohort.up_to(Phase.INPUTS)
+    near = cohort.server._roster.graph.neighbours(2)
+    own = next(wire for phase, user, wire in cohort.heard if (phase, user) == (Phase.SHARES, 2))
+    sent = messages.read_letters(own, len(near))
+    _, come = messages.read_delivery(outgoing[2], cohort.server._roster, 2)
+    reflected = messages.delivery(np.arange(12), [sent[0], *list(come.values())[1:]], 12)
+    cohort.clients[2].receive(reflected)
+    assert set(cohort.clients[2].state.held) == set(near[1:])
+
+
+def test_letters_of_another_sum_do_not_open(cohorts):
+    """The same people and keys on another roster: last round's letters are worth nothing."""
+    cohort, other = cohorts(clients=12), cohorts(clients=12)
+    other.terms = other.other_terms(round=6)
+    other.clients = {user: other.client(user) for user in range(12)}
+    other.server = type(other.server)(other.terms, other.directory, list(other.clients))
+    replayed = other.up_to(Phase.INPUTS)[2]
+    cohort.up_to(Phase.INPUTS)
+    assert cohort.clients[2].state.keys.letters_key == other.clients[2].state.keys.letters_key
+    cohort.clients[2].receive(replayed)
+    assert not cohort.clients[2].state.held
+
+
 def test_a_session_stored_and_loaded_between_messages_goes_on(cohort):
     """State is plain data: a device may be restarted between messages, and still says things once."""
     import pickle

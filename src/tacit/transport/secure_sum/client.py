@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tacit.errors import TacitError
 from tacit.transport.secure_sum import wire as messages
 from tacit.transport.secure_sum.masks import RINGS, Ring, Sign, add_masks, agreed, keypair
 from tacit.transport.secure_sum.shares import Entropy, SharePair, opened, sealed, split
@@ -134,7 +135,12 @@ class Client:
         if step is None:
             assert isinstance(before, Ended)
             raise SumAborted(Reason.OUT_OF_TURN, f"nothing more is said: {before.why}")
-        self.state, answer = step(self, before, wire)
+        try:
+            self.state, answer = step(self, before, wire)
+        except SumAborted:
+            raise
+        except TacitError as error:
+            raise SumAborted(Reason.MALFORMED, error.problem) from error
         return answer
 
     def _share(self, state: Advertised, wire: bytes) -> tuple[State, bytes]:
@@ -187,6 +193,7 @@ class Client:
                 held[other] = pair
         view, total = roster.view(sharers), self._vector.copy()
         add_masks(total, [(state.seed, 1), *self._pair_seeds(state, letters, view)])
+        self._vector = self._vector[:0]  # what was masked is not needed any more
         return Masked(roster, position, sharers, held), messages.framed(messages.Kind.MASKED, total.tobytes())
 
     def _pair_seeds(

@@ -40,7 +40,7 @@ def agreed(private: bytes, public: bytes, purpose: bytes) -> bytes:
     Example:
         >>> agreed(b"a" * 32, bytes(32), b"demo")
         Traceback (most recent call last):
-        tacit.errors.TacitError: a public key of small order; its owner is left out
+        tacit.errors.TacitError: a public key of small order; nothing is agreed with its owner
     """
     from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
     from cryptography.hazmat.primitives.hashes import SHA256
@@ -51,8 +51,22 @@ def agreed(private: bytes, public: bytes, purpose: bytes) -> bytes:
             X25519PublicKey.from_public_bytes(public)
         )
     except ValueError as error:
-        raise TacitError("a public key of small order", "its owner is left out") from error
+        raise TacitError("a public key of small order", "nothing is agreed with its owner") from error
     return HKDF(SHA256(), 32, salt=None, info=b"tacit secure sum 1 " + purpose).derive(shared)
+
+
+def usable(public: bytes) -> bool:
+    """Whether a public key can agree on anything; one of small order makes everybody's secret the same.
+
+    Example:
+        >>> usable(bytes(32)), usable(keypair(b"a" * 32)[1])
+        (False, True)
+    """
+    try:
+        agreed(b"any private key does" + bytes(12), public, b"trial")
+    except TacitError:
+        return False
+    return True
 
 
 def stream(seed: bytes) -> Any:

@@ -13,7 +13,7 @@ import numpy as np
 from tacit.errors import TacitError
 from tacit.transport.secure_sum import wire as messages
 from tacit.transport.secure_sum.client import pair_seed, verified
-from tacit.transport.secure_sum.masks import RINGS, Ring, Sign, add_masks, keypair
+from tacit.transport.secure_sum.masks import RINGS, Ring, Sign, add_masks, keypair, usable
 from tacit.transport.secure_sum.shares import joined
 from tacit.transport.secure_sum.terms import Reason, SumAborted, Terms
 from tacit.transport.secure_sum.wire import Advert, Kind, Roster
@@ -103,6 +103,8 @@ class Server:
             raise SumAborted(
                 Reason.UNSIGNED, f"the keys of user {user} are not signed for this round and model"
             )
+        if not (usable(advert.letters) and usable(advert.masks)):
+            raise SumAborted(Reason.MALFORMED, f"a key of user {user} is of small order")
         keys = {key for known in self._adverts.values() for key in (known.letters, known.masks)}
         if user in self._adverts or {advert.letters, advert.masks} & keys:
             raise SumAborted(Reason.DUPLICATE, f"user {user} sent keys that are known already")
@@ -183,6 +185,7 @@ class Server:
         opened = np.zeros_like(self.total)
         add_masks(opened, self._masks_left())
         self.total += opened
+        self._openings.clear()
         self.phase = Phase.DONE
         return {}
 
