@@ -7,6 +7,7 @@ from dp_accounting.pld import privacy_loss_distribution as library
 from scipy.stats import binom
 
 from tacit.account import losses
+from tacit.account.accountant import epsilon
 from tacit.account.claim import Adjacency
 from tacit.account.events import (
     FixedSize,
@@ -15,6 +16,7 @@ from tacit.account.events import (
     Poisson,
     PureLocal,
     RandomisedResponse,
+    Repeated,
     Sampled,
     Skellam,
 )
@@ -36,20 +38,45 @@ def test_the_two_numbers_that_conventions_confuse():
     assert losses.epsilon({Gaussian(2.0, 1.0): 1}, 1e-6, RO) == pytest.approx(4.887, abs=1e-3)
 
 
+RELATION = {
+    AR: dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE,
+    RO: dp_accounting.NeighboringRelation.REPLACE_ONE,
+}
+RATES, RATIOS, ROUNDS = (1.0, 0.4, 0.05, 0.005), (0.7, 1.0, 2.0, 6.0), (1, 30, 1000)
+GRID = [
+    (ratio, rate, rounds)
+    for ratio in RATIOS
+    for rate in RATES
+    for rounds in ROUNDS
+    if rounds * (rate / ratio) ** 2 < 60  # beyond, epsilon is in the hundreds
+]
+
+
+def theirs(ratio, rate, rounds, adjacency, deltas):
+    """The library's own accountant, which takes the noise in clip norms under both relations."""
+    accountant = dp_accounting.pld.PLDAccountant(RELATION[adjacency])
+    round_ = dp_accounting.GaussianDpEvent(ratio)
+    accountant.compose(dp_accounting.PoissonSampledDpEvent(rate, round_), rounds)
+    return [accountant.get_epsilon(delta) for delta in deltas]
+
+
 @pytest.mark.parametrize("adjacency", [AR, RO])
 @pytest.mark.parametrize(("ratio", "rate", "rounds"), [(0.8, 0.01, 100), (1.5, 0.1, 300), (3.0, 0.5, 50)])
 def test_sampled_gaussians_agree_with_the_library_s_accountant(ratio, rate, rounds, adjacency):
-    relation = {
-        AR: dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE,
-        RO: dp_accounting.NeighboringRelation.REPLACE_ONE,
-    }[adjacency]
-    accountant = dp_accounting.pld.PLDAccountant(relation)
-    round_ = dp_accounting.PoissonSampledDpEvent(rate, dp_accounting.GaussianDpEvent(ratio))
-    accountant.compose(round_, rounds)
-    counts = {Sampled(Gaussian(ratio * 5, 5.0), Poisson(rate)): rounds}
-    for delta in (1e-8, 1e-5):
-        found = losses.epsilon(counts, delta, adjacency)
-        assert found == pytest.approx(accountant.get_epsilon(delta), rel=1e-3)
+    counts, deltas = {Sampled(Gaussian(ratio * 5, 5.0), Poisson(rate)): rounds}, (1e-8, 1e-5)
+    for delta, wanted in zip(deltas, theirs(ratio, rate, rounds, adjacency, deltas), strict=True):
+        assert losses.epsilon(counts, delta, adjacency) == pytest.approx(wanted, rel=1e-3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("adjacency", [AR, RO])
+@pytest.mark.parametrize(("ratio", "rate", "rounds"), GRID)
+def test_a_grid_of_runs_agrees_with_the_library_s_accountant(ratio, rate, rounds, adjacency):
+    """Within 1e-3 of epsilon, or of 1 where that is more: the library works on a fixed grid of 1e-4."""
+    round_, deltas = Sampled(Gaussian(ratio * 0.3, 0.3), Poisson(rate)), (1e-8, 1e-6, 1e-4)
+    for delta, wanted in zip(deltas, theirs(ratio, rate, rounds, adjacency, deltas), strict=True):
+        found = epsilon([Repeated(round_, rounds)], delta, adjacency).value
+        assert found == pytest.approx(wanted, rel=1e-3, abs=1e-3)
 
 
 @pytest.mark.parametrize("scale", [0.5, 2.0])
@@ -61,12 +88,12 @@ def test_scalar_laplace_agrees_with_the_library(scale):
     assert losses.epsilon({Laplace(scale, 2.0): 20}, 1e-6, AR) == pytest.approx(exact, rel=1e-3)
 
 
-def binary_delta(epsilon, local, bits):
+def binary_delta(at, local, bits):
     """The hockey-stick divergence of so many randomised bits, all flipped between neighbours."""
     k = np.arange(bits + 1)
     truth = 1 / (1 + math.exp(-local))
     upper, lower = binom.pmf(k, bits, truth), binom.pmf(k, bits, 1 - truth)
-    return np.maximum(0.0, upper - math.exp(epsilon) * lower).sum()
+    return np.maximum(0.0, upper - math.exp(at) * lower).sum()
 
 
 @pytest.mark.parametrize(("local", "bits"), [(0.5, 10), (2.0, 7), (0.1, 400)])
@@ -89,9 +116,9 @@ def test_atoms_keep_their_mass_under_both_distributions():
     assert law.get_delta_for_epsilon(-200.0) == pytest.approx(1.0)
     lower = 1 - law.get_delta_for_epsilon(-5.0)  # below every loss: 1 - delta = e^-5 times the lower mass
     assert lower / math.exp(-5.0) == pytest.approx(np.sum(masses * np.exp(-values)))
-    for epsilon in (-0.7, 0.0, 0.3, 2.0):
-        exact = np.sum(masses * np.maximum(0.0, -np.expm1(epsilon - values)))
-        assert exact - 1e-12 <= law.get_delta_for_epsilon(epsilon) <= exact + 1e-3
+    for at in (-0.7, 0.0, 0.3, 2.0):
+        exact = np.sum(masses * np.maximum(0.0, -np.expm1(at - values)))
+        assert exact - 1e-12 <= law.get_delta_for_epsilon(at) <= exact + 1e-3
 
 
 def test_a_finer_grid_never_says_more():
