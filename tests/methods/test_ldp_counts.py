@@ -142,7 +142,7 @@ def test_a_person_spends_what_was_asked_for():
         ldp_spectral(epsilon=50.0, share=0.3, items=10, mechanism="bits", n_min=2, report=2.5), federation
     )
     assert bits[0].claim.event(Observer.SERVER) == Repeated(Shuffled(2.5, 23, one_bit=True), 6)
-    assert bits[1].claim.event(Observer.SERVER) == RandomisedResponse(3.5, 10)
+    assert bits[1].claim.event(Observer.SERVER) == RandomisedResponse(3.5, 10, by_item=True)
     for records in (vectors, bits):
         assert all(record.claim.adjacency is Adjacency.REPLACE_ONE for record in records)
         # Whoever colludes with the proxy: the reports' own epsilons, added up.

@@ -216,6 +216,9 @@ def test_what_crosses_is_what_is_counted():
     full = ShuffleProxy(2, "full").sent(messages, "train", 0, keys)
     assert short.nbytes.tolist() == full.nbytes.tolist() == [message_nbytes(6, 1)] * 2
     assert len(codec.encode(full.arrays, 0, 1)) == message_nbytes(6, 1)
+    for sent in (short, full):
+        assert sent.parts is not None
+        assert [part.tolist() for part in sent.parts] == [[0, 0], [24, 24], [6, 6]]  # 6 reports of 4 bytes
 
 
 def test_the_order_handed_over_does_not_follow_that_of_people():

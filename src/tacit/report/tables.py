@@ -85,7 +85,7 @@ def _add_parts(table: Table, traffic: Mapping[str, Any], way: str) -> None:
     if ids:
         table.add_row("  of which ids: what the values belong to", sized(ids))
     table.add_row("  of which values", sized(values))
-    table.add_row("  of which headers", sized(max(0.0, whole - ids - values)))
+    table.add_row("  of which headers and seals", sized(max(0.0, whole - ids - values)))
 
 
 def print_methods(federated: Mapping[str, str], baselines: Mapping[str, str]) -> None:

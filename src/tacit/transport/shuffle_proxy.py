@@ -36,12 +36,13 @@ from tacit import codec
 from tacit.account.atoms import pure_epsilon
 from tacit.account.claim import Adjacency, Claim, Observer
 from tacit.account.events import Event, Nothing, PureLocal, Repeated, Shuffled
+from tacit.codec import Parts
 from tacit.errors import TacitError
 from tacit.kernels.reports import shuffled
 from tacit.rng import Keys
 from tacit.settings import Count, checked
 from tacit.transport.transport import Messages, ServerSession, Transport
-from tacit.types import Array, Delivers, RoundFacts, Rows
+from tacit.types import Array, Delivers, Long, RoundFacts, Rows
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
@@ -220,6 +221,13 @@ def message_nbytes(reports: int, words: int) -> int:
     return int(codec.nbytes({"sealed": shaped}, 1)[0])
 
 
+def _framed(people: int, each: int, words: int) -> tuple[Long, Parts]:
+    """The length of so many people's messages and what is in them: the reports; seals count as headers."""
+    nothing = np.zeros(people, dtype=np.int64)
+    inside = Parts(nothing, nothing + 4 * words * each, nothing + each)
+    return nothing + message_nbytes(each, words), inside
+
+
 def _server_key(keys: Keys) -> "X25519PrivateKey":
     from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey  # loads on first use
 
@@ -287,8 +295,7 @@ def handed_over(opened: Sequence[bytes], people: int, each: int, words: int) -> 
     fitting = [report for report in opened if len(report) == 4 * words]
     reports = np.frombuffer(b"".join(fitting), dtype="<u4").astype(np.uint32).reshape(1, -1, words)
     nobody = np.full(people, -1, dtype=np.int32)
-    nbytes = np.full(people, message_nbytes(each, words), dtype=np.int64)
-    return Messages(nobody, {"reports": reports}, nbytes)
+    return Messages(nobody, {"reports": reports}, *_framed(people, each, words))
 
 
 def _anonymous(reports: NDArray[np.uint32]) -> Messages:
@@ -326,13 +333,13 @@ class ShuffleProxy(Transport):
         """Seal each report (or only count what it would take)."""
         reports = _reports(messages.arrays)
         people, each, words = reports.shape
-        nbytes = np.full(people, message_nbytes(each, words), dtype=np.int64)
+        nbytes, inside = _framed(people, each, words)
         if self.sealing == "simulated":
-            return Messages(messages.users, messages.arrays, nbytes)
+            return Messages(messages.users, messages.arrays, nbytes, inside)
         server, envelope = _server_key(keys).public_key(), Envelope(exchange, round)
         wires = [sealed(row.tobytes(), server, envelope) for row in reports.reshape(-1, words)]
         packed = np.frombuffer(b"".join(wires), dtype=np.uint8).reshape(people, each, -1)
-        return Messages(messages.users, {"sealed": packed}, nbytes)
+        return Messages(messages.users, {"sealed": packed}, nbytes, inside)
 
     def server_session(self, facts: RoundFacts, keys: Keys) -> ServerSession:
         """Proxy and server in one object: what comes out is what the server may see."""

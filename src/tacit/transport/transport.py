@@ -16,7 +16,7 @@ from tacit.types import Arrays, Delivers, Index, Long, RoundFacts, Rows, Steps
 class Messages:
     """What some clients send: one row (or ragged part) per client, and each one's length on the wire.
 
-    ``parts`` says what the bytes are where they are not sealed.
+    ``parts`` says what the bytes are, where that is known; seals are among the rest.
     """
 
     users: Index
