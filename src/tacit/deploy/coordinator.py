@@ -431,7 +431,7 @@ def _needed(journal: Journal, name: str) -> bytes:
 
 def _no(frame: Frame) -> str:
     name = frame.head.get("no")
-    return name if name in {no.value for no in No} else No.UNABLE.value
+    return name if isinstance(name, str) and name in {no.value for no in No} else No.UNABLE.value
 
 
 def _pairs(words: list[str]) -> list[tuple[str, str]]:

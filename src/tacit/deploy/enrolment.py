@@ -20,10 +20,14 @@ def enrolled(journal: Journal, card: Card, most: int, node: str = "") -> tuple[i
         before = known.get(person.identity)
         if before is not None and before.revoked:
             raise Refused(Reason.REVOKED)
+        if before is not None and (before.owner, before.letters) != (owner, person.letters):
+            raise Refused(Reason.DUPLICATE, "somebody of that key is there, from elsewhere")
         if before is None and (closed or len(taken) >= most):
             raise Refused(Reason.LATE, "the federation is complete")
-        slot = before.slot if before is not None else _free(person, taken)
-        journal.enrol(Device(slot, person.identity, person.letters, node, owner))
+        slot = before.slot if before is not None else _free(person, taken, most)
+        device = Device(slot, person.identity, person.letters, node, owner)
+        journal.enrol(device)
+        known[person.identity] = device
         taken.add(slot)
         slots.append(slot)
     return tuple(slots)
@@ -37,8 +41,8 @@ def _refuse_unwanted(journal: Journal, owner: str) -> None:
         raise Refused(Reason.STRANGER)
 
 
-def _free(person: Person, taken: set[int]) -> int:
+def _free(person: Person, taken: set[int], most: int) -> int:
     """The number a person wishes for, or else the first that nobody has."""
-    if person.wish >= 0 and person.wish not in taken:
+    if 0 <= person.wish < most and person.wish not in taken:
         return person.wish
     return next(number for number in itertools.count() if number not in taken)

@@ -9,8 +9,9 @@ from pathlib import Path
 from tacit.deploy.certificates import Certified
 from tacit.deploy.channel import Pace, Unwatched, drive
 from tacit.deploy.coordinator import Coordinator
-from tacit.deploy.flower_engine import Run, SuperLink, let_in
+from tacit.deploy.flower_engine import SuperLink, let_in
 from tacit.deploy.flower_engine import shut_out as shut_node_out
+from tacit.deploy.flower_run import Run
 from tacit.deploy.identity import fingerprint
 from tacit.deploy.journal import Journal
 from tacit.deploy.proxy_calls import ProxyLink
@@ -60,6 +61,8 @@ class FlowerChannel:
     def shut_out(self) -> None:
         """The engine, too, knows a revoked device no more."""
         gone = {device.slot for device in self.coordinator.devices.values() if device.revoked}
+        if gone & self.where.keys():
+            _admit(self.run.superlink, self.coordinator)
         for node in {self.where[slot] for slot in gone & self.where.keys()}:
             shut_node_out(self.run.superlink, node)
         self.where = {slot: node for slot, node in self.where.items() if slot not in gone}
@@ -132,10 +135,9 @@ def _served_on(
         superlink = _started(listening)
         try:
             superlink.ready()
-            admitted: set[str] = set()
-            _admit(superlink, coordinator, admitted)
-            ready(superlink.address)
-            return _served(superlink, coordinator, listening, watcher, admitted)
+            _admit(superlink, coordinator)
+            ready(superlink.public)
+            return _served(superlink, coordinator, listening, watcher)
         except _lost() as error:
             lost = 0 if coordinator.state.round > before else lost + 1
             if lost > RESTARTS:
@@ -157,7 +159,7 @@ def _lost() -> tuple[type[BaseException], ...]:
 def _started(listening: Listening) -> SuperLink:
     own = listening.certified
     return SuperLink.started(
-        listening.folder / "engine", own.certificate, own.key, own.authority, listening.host, listening.port
+        listening.folder / "engine", own.certificate, own.key, listening.host, listening.port
     )
 
 
@@ -166,7 +168,6 @@ def _served(
     coordinator: Coordinator,
     listening: Listening,
     watcher: Unwatched,
-    admitted: set[str],
 ) -> bool:
     run = Run.begun(superlink)
     finished = False
@@ -175,7 +176,7 @@ def _served(
         while not coordinator.complete and not coordinator.finished:
             if watcher.stopping():
                 return False
-            _admit(superlink, coordinator, admitted)
+            _admit(superlink, coordinator)
             channel.greet()
             channel.arrived(0.2)
             watcher.enrolled(len(coordinator.devices), coordinator.charter.about.people)
@@ -187,12 +188,9 @@ def _served(
     return finished
 
 
-def _admit(superlink: SuperLink, coordinator: Coordinator, admitted: set[str]) -> None:
-    """Register the public keys on the operator's list with the engine."""
-    for text in json.loads(coordinator.journal.fact("public keys") or b"[]"):
-        if fingerprint(text) not in admitted:
-            admitted.add(fingerprint(text))
-            let_in(superlink, text)
+def _admit(superlink: SuperLink, coordinator: Coordinator) -> None:
+    """The keys on the operator's list, as it is now, are those that the engine and its gate know."""
+    let_in(superlink, json.loads(coordinator.journal.fact("public keys") or b"[]"))
 
 
 def _proxy(journal: Journal, listening: Listening) -> ProxyLink | None:

@@ -42,8 +42,12 @@ class ProxyLink:
         size: int,
         each: int,
         crowd: int,
+        most: int,
     ) -> None:
-        """An exchange begins: who writes and reads, how long a report is, how many stand behind a batch."""
+        """An exchange begins: who writes and reads, how long a report is, how many stand behind a batch.
+
+        A device's message has at most ``most`` bytes.
+        """
         head = {
             **place.head(),
             "people": {str(slot): identity.hex() for slot, identity in people.items()},
@@ -51,6 +55,7 @@ class ProxyLink:
             "size": size,
             "each": each,
             "crowd": crowd,
+            "most": most,
         }
         _asked(self.send, framed(Kind.OPEN, head, [], self.identity), Kind.KEPT, self.proxy)
 

@@ -2,72 +2,28 @@
 
 import http.client
 import ssl
-import threading
-from collections.abc import Generator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from tacit.deploy.proxy import MOST, ProxyService
+from tacit.deploy.https import SECONDS, Answering, HttpsServer
+from tacit.deploy.proxy import ProxyService
 from tacit.deploy.proxy_calls import ProxyLost, Send
 from tacit.errors import TacitError
 
-SECONDS = 60.0
 
-
-def listening(
-    service: ProxyService, host: str, port: int, certificate: Path, key: Path
-) -> ThreadingHTTPServer:
+def listening(service: ProxyService, host: str, port: int, certificate: Path, key: Path) -> HttpsServer:
     """A server for this proxy; ``serve_forever`` runs it."""
 
-    class Answers(BaseHTTPRequestHandler):
-        timeout = SECONDS
-
+    class Answers(Answering):
         def do_POST(self) -> None:
-            length = self.headers.get("Content-Length", "")
-            if not length.isdigit() or int(length) > MOST:
-                self.send_error(413)
+            length = self.body_length(service.most)
+            if length is None:
                 return
-            wire = self.rfile.read(int(length))
-            if len(wire) != int(length):
-                self.send_error(400)
-                return
-            answer = service.received(wire)
-            self.send_response(200)
-            self.send_header("Content-Type", "application/octet-stream")
-            self.send_header("Content-Length", str(len(answer)))
-            self.end_headers()
+            answer = service.received(self.rfile.read(length))
+            self.begun(200, len(answer))
             self.wfile.write(answer)
 
-        def log_message(self, format: str, *args: object) -> None:
-            """Who calls is nobody's business: nothing is logged."""
-
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    try:
-        context.load_cert_chain(certificate, key)
-        server = ThreadingHTTPServer((host, port), Answers)
-    except (OSError, ssl.SSLError) as error:
-        raise TacitError(
-            f"the proxy cannot listen on {host}:{port} ({error})", "choose another port"
-        ) from error
-    server.daemon_threads = True
-    server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
-    return server
-
-
-@contextmanager
-def in_background(server: ThreadingHTTPServer) -> Generator[ThreadingHTTPServer]:
-    """Serve while something else is done."""
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield server
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    return HttpsServer(host, port, Answers, certificate, key, "the proxy")
 
 
 def host_and_port(address: str, of: str) -> tuple[str, int]:

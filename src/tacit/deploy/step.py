@@ -101,9 +101,14 @@ def payload_bytes(step: Step, slot: int) -> int:
     return sum(map(len, step.reception.parts(slot))) if step.place.leg else len(step.broadcast)
 
 
-def sizes(pattern: Pattern, shuffles: ShuffleProxy | None) -> tuple[int, int, int]:
-    """The length of a sealed report, how many a person sends, how many people must be behind a batch."""
+def sizes(pattern: Pattern, shuffles: ShuffleProxy | None) -> tuple[int, int, int, int]:
+    """What the proxy may expect of an exchange.
+
+    The length of a sealed report, how many a person sends, how many people must be behind a batch, and how
+    long a person's message is at most.
+    """
     if shuffles is None:
-        return 0, 0, 1
+        return 0, 0, 1, pattern.most
     honest: Any = pattern.arrays["reports"]
-    return report_nbytes(honest.shape[2] if honest.ndim == 3 else 1), honest.shape[1], shuffles.n_min
+    size, each = report_nbytes(honest.shape[2] if honest.ndim == 3 else 1), honest.shape[1]
+    return size, each, shuffles.n_min, pattern.most + size * each
