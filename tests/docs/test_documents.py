@@ -244,6 +244,17 @@ def test_no_page_is_missing_from_the_site():
         assert str(page.relative_to(ROOT / "docs")) in listed, page
 
 
+def test_the_page_on_adding_a_method_is_the_example():
+    page = ROOT / "docs" / "adding-a-method.md"
+    file = ROOT / "examples" / "outside-method" / "src" / "tacit_fedbpr.py"
+    own = [b.text for b in blocks(page) if b.kind == "python" and not (b.title or b.mark)]
+    shown, trial = own[:-1], own[-1]
+    assert trial.startswith("from tacit.data.load import load")
+    assert [line for text in shown for line in text.splitlines() if line] == [
+        line for line in file.read_text("utf-8").splitlines() if line
+    ]
+
+
 # methods
 
 
