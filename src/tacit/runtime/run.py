@@ -283,7 +283,12 @@ def _train(
     watched = Watched.of(plan.split, asked_metrics(plan), SeededKeys(plan.seed))
     while world.server.round < rounds:
         began = time.perf_counter()
-        ledgers.add(one_round(world))
+        try:
+            ledgers.add(one_round(world))
+        except TacitError:
+            if world.server.round:  # the last good model, and what its release has cost
+                _save(world, ledgers, folder, before + spent)
+            raise
         spent += time.perf_counter() - began
         done = world.server.round
         facts: dict[str, float] = {}
