@@ -24,6 +24,7 @@ def test_the_last_good_model_and_what_it_cost_are_kept(tmp_path):
     with pytest.raises(TacitError, match="training diverged"):
         session.finished(Listener(), loaded=0.0)
     saved = session.folder.checkpoint()
+    assert saved is not None
     done = saved.facts["round"]
     assert 0 < done < 10
     for name, array in saved.group("shared").items():
@@ -34,7 +35,9 @@ def test_the_last_good_model_and_what_it_cost_are_kept(tmp_path):
         assert line["claim"]["events"][Observer.RELEASE.value]["kind"] == "sampled"
     with pytest.raises(TacitError, match="training diverged"):  # and it ends in the same round again
         continued(tmp_path / "run", None, 1).finished(Listener(), loaded=0.0)
-    assert session.folder.checkpoint().facts["round"] == done
+    again = session.folder.checkpoint()
+    assert again is not None
+    assert again.facts["round"] == done
 
 
 def test_a_first_round_that_is_refused_leaves_no_checkpoint(tmp_path):
