@@ -124,8 +124,11 @@ def test_noise_shares_count_against_the_server_behind_a_sum_only():
 
 def test_noise_that_counts_on_too_many_is_refused_before_the_round():
     method = over(fedmf(**SMALL), secure_sum(), chain(skellam(noise=1.0, honest=19, clip=3.0)))
-    with pytest.raises(TacitError, match="counts on 19 honest answers"):
+    with pytest.raises(TacitError, match=r"counts on 19 honest answers .*; tell the noise honest=10, or ask"):
         trained(method, tiny_federation(20, 15), rounds=1)
+    closer = over(fedmf(**SMALL), secure_sum(), chain(skellam(noise=1.0, honest=17, clip=3.0)))
+    with pytest.raises(TacitError, match=r"close later \(crowd=18\)"):
+        trained(closer, tiny_federation(20, 15), rounds=1)
     crowded = over(fedmf(**SMALL), secure_sum(crowd=18), chain(skellam(noise=1.0, honest=17, clip=3.0)))
     trained(crowded, tiny_federation(20, 15), rounds=1)
 

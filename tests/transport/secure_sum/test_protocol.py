@@ -34,7 +34,7 @@ def ring_sum(held, users):
     clients=st.integers(14, 26),
     ring=st.sampled_from([16, 32, 64]),
     seed=st.integers(0, 10**6),
-    drops=st.lists(st.sampled_from(PHASES), max_size=3),
+    drops=st.lists(st.sampled_from(PHASES), max_size=9),
 )
 def test_any_drop_outs_within_the_rates_leave_an_exact_sum(clients, ring, seed, drops):
     users = np.random.default_rng(seed).permutation(500)[:clients].tolist()

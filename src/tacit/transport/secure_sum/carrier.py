@@ -80,9 +80,16 @@ class SecureSum(Transport):
         if self.steps.honest > plan.honest:
             raise TacitError(
                 f"the noise counts on {self.steps.honest} honest answers and the sum closes at {plan.honest}",
-                f"tell the noise honest={plan.honest}, or ask more people",
+                f"tell the noise honest={plan.honest}, {self._later(facts.invited)}or ask more people",
             )
         return _Summing(facts, plan, self)
+
+    def _later(self, invited: int) -> str:
+        """The crowd that would close the sum with enough honest people, where it still leaves drop-outs."""
+        assert self.steps is not None
+        plan = plan_for(invited, self.rates)
+        crowd = self.steps.honest + plan.corrupt
+        return f"close later (crowd={crowd}), " if crowd <= invited - plan.dropped else ""
 
     def event(self, claim: Claim, facts: RoundFacts) -> Claim:
         """The server sees what the sum shows, if noise was added before it; else an exact sum."""
