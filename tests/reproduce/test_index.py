@@ -1,6 +1,7 @@
 """All tables in one go: kept, resumed, told in one table and on one page."""
 
 import json
+import signal
 
 import pytest
 
@@ -84,6 +85,18 @@ def test_it_stops_between_tables(tmp_path, makers):
     options.listener.stopping = lambda: True
     assert len(list(every_table(options, tmp_path, makers=known))) == 1
     assert made == ["p/one"]
+
+
+def test_one_table_stops_at_once(makers, monkeypatch):
+    known, made = makers
+
+    def interrupted(options):
+        signal.raise_signal(signal.SIGINT)
+        return known["p/one"](options)
+
+    monkeypatch.setattr("tacit.reproduce.table.tables", lambda: {"p/slow": interrupted})
+    assert main(["reproduce", "p/slow", "--quick"]) == 130
+    assert made == []
 
 
 def test_the_page_says_paper_ours_difference_and_reason(tmp_path, makers):

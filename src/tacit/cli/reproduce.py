@@ -4,6 +4,7 @@ import json
 import shutil
 import sys
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -51,7 +52,9 @@ def reproduce(
         names = sorted(tables())
         typer.echo(json.dumps({"tables": names}) if as_json else "\n".join(names))
         return 0
-    with Watching(quiet=quiet or as_json) as watching, watching.stops_softly():
+    # between tables a stop loses nothing; inside one there is nothing to save, so it stops at once
+    softly = Watching.stops_softly if every else nullcontext
+    with Watching(quiet=quiet or as_json) as watching, softly(watching):
         wanted = Options(data_dir, quick, threads, watching)
         found = _one(table, wanted, out, picture) if table else _all(wanted, out or KEPT) if every else []
     if every and len(found) < len(tables()):
