@@ -64,7 +64,7 @@ def page(result, curve=(), config="", **more):
 class Balanced(HTMLParser):
     """Every opened element is closed, in order."""
 
-    VOID = ("meta", "br", "path", "use", "rect", "line", "link", "img")
+    VOID = ("meta", "br", "wbr", "path", "use", "rect", "line", "link", "img")
 
     def __init__(self):
         super().__init__()

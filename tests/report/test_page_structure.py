@@ -14,7 +14,7 @@ KINDS = ("fresh", "beside", "promised", "frontier")
 class Outline(HTMLParser):
     """The elements of a page in order, each with its attributes, its parents' names and its text."""
 
-    VOID = ("meta", "br", "link", "img", "path", "use", "rect", "line")
+    VOID = ("meta", "br", "link", "img", "path", "use", "rect", "line", "wbr")
 
     def __init__(self, text):
         super().__init__()

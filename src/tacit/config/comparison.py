@@ -13,9 +13,9 @@ from tacit.config import catalogue
 from tacit.config.experiment import Experiment, resolved
 from tacit.config.session import continued, started
 from tacit.errors import TacitError, nearest
-from tacit.evaluate.significance import compare_paired
-from tacit.report.saved import TABLE
-from tacit.rng import SeededKeys
+from tacit.report.differences import Differences, differences, pairs
+from tacit.report.saved import TABLE, Saved, Subject, per_user
+from tacit.report.words import LOWER_IS_BETTER
 from tacit.runtime.checkpoint import written_whole
 from tacit.runtime.folder import RunFolder
 from tacit.runtime.listener import Listener
@@ -25,8 +25,6 @@ TWINS = ("central", "local")
 BESIDE = "beside"
 BESIDE_RATINGS = ("user-mean", "bias")
 BESIDE_RANKING = ("pop", "ease")
-LOWER_IS_BETTER = ("rmse", "mae")
-ENOUGH_SEEDS = 5
 
 
 @dataclass(frozen=True)
@@ -167,14 +165,20 @@ def compared(
             if found is None:
                 raise KeyboardInterrupt
             results.setdefault(entry.label, []).append(found)
+    entries = _merged(entries, results)
+    told = [Subject(entry.label, _saved(results[entry.label], out)) for entry in entries]
     primary = _primary(results)
-    chances = _significance(results, primary, entries[0].label)
-    rows = _merged([_row(entry, results[entry.label], chances) for entry in entries])
-    told = {"primary": primary, "reference": entries[0].label, "seeds": seeds, "pairs": pairs(seeds)}
-    table = {"rows": rows, **told}
+    tested = differences(told, primary)
+    rows = [_row(entry, results[entry.label], tested) for entry in entries]
+    about = {"primary": primary, "reference": entries[0].label, "seeds": seeds, "pairs": pairs(seeds)}
+    table = {"rows": rows, **about}
     text = json.dumps(table, indent=1)
     written_whole(out / TABLE, lambda draft: draft.write_text(text, encoding="utf-8"))
     return table
+
+
+def _saved(runs: Sequence[Mapping[str, Any]], out: Path) -> tuple[Saved, ...]:
+    return tuple(Saved(run, per_user=per_user(out / Path(run["run"]).name)) for run in runs)
 
 
 def _result(
@@ -209,76 +213,30 @@ def _primary(results: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
     return shared[0]
 
 
-def pairs(seeds: int) -> str:
-    """What p-values are over: seeds where there are five (of methods), else people (of these models alone).
-
-    Example:
-        >>> pairs(4), pairs(5)
-        ('people', 'seeds')
-    """
-    return "seeds" if seeds >= ENOUGH_SEEDS else "people"
-
-
-def _significance(
-    results: Mapping[str, Sequence[Mapping[str, Any]]], primary: str, reference: str
-) -> dict[str, float]:
-    """Paired against the first method, with Holm's correction."""
-    if len(results) < 2:
-        return {}
-    if pairs(len(results[reference])) == "seeds":
-        values = {label: [run["metrics"][primary] for run in runs] for label, runs in results.items()}
-    else:
-        values = _per_user(results, primary)
-    if not values:
-        return {}
-    found = compare_paired(values, reference, keys=SeededKeys(0))
-    return {comparison.method: comparison.adjusted for comparison in found}
-
-
-def _per_user(results: Mapping[str, Sequence[Mapping[str, Any]]], primary: str) -> dict[str, Any]:
-    """Each user's mean over the seeds that evaluated them; only users whom every method was judged on."""
-    from tacit.runtime.checkpoint import load
-
-    tables: dict[str, dict[int, list[float]]] = {}
-    for label, runs in results.items():
-        for run in runs:
-            arrays = load(Path(run["run"]) / "per_user.safetensors").arrays
-            if f"{primary}/users" not in arrays:
-                return {}
-            table = tables.setdefault(label, {})
-            pairs = zip(
-                arrays[f"{primary}/users"].tolist(), arrays[f"{primary}/values"].tolist(), strict=True
-            )
-            for user, value in pairs:
-                table.setdefault(user, []).append(value)
-    common = sorted(set.intersection(*(set(table) for table in tables.values())))
-    return {label: np.array([np.mean(table[user]) for user in common]) for label, table in tables.items()}
-
-
-def _merged(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Twins of one kind with equal numbers are one twin, told in one row."""
-    kept: list[dict[str, Any]] = []
-    for row in rows:
-        alike = (
-            other
-            for other in kept
-            if row["twin"] and other["twin"] == row["twin"] and other["metrics"] == row["metrics"]
-        )
-        like = next(alike, None)
+def _merged(entries: Sequence[Contestant], results: dict[str, list[dict[str, Any]]]) -> list[Contestant]:
+    """Twins of one kind with equal numbers are one twin: told once, and tested once."""
+    kept: list[Contestant] = []
+    for entry in entries:
+        like = next((one for one in kept if entry.twin and _equal(one, entry, results)), None)
         if like is None:
-            kept.append(row)
-        else:
-            like["method"] = f"{row['twin']} twin"
-            like["runs"] = [*like["runs"], *row["runs"]]
+            kept.append(entry)
+            continue
+        merged = replace(like, label=f"{entry.twin} twin")
+        kept[kept.index(like)] = merged
+        results[merged.label] = results[like.label]
     return kept
 
 
-def _row(
-    entry: Contestant, runs: Sequence[Mapping[str, Any]], chances: Mapping[str, float]
-) -> dict[str, Any]:
+def _equal(one: Contestant, other: Contestant, results: Mapping[str, Sequence[Mapping[str, Any]]]) -> bool:
+    numbers = [[run["metrics"] for run in results[entry.label]] for entry in (one, other)]
+    return one.twin == other.twin and numbers[0] == numbers[1]
+
+
+def _row(entry: Contestant, runs: Sequence[Mapping[str, Any]], tested: Differences | None) -> dict[str, Any]:
     names = runs[0]["metrics"]
     values = {name: [run["metrics"][name] for run in runs] for name in names}
     last = runs[-1]
+    found = None if tested is None else tested.found.get(entry.label)
     return {
         "method": entry.label,
         "metrics": {
@@ -288,8 +246,16 @@ def _row(
         "privacy": last["privacy"],
         "traffic": last["traffic"],
         "seconds": {"train": float(np.mean([run["seconds"]["train"] for run in runs]))},
-        "p": chances.get(entry.label),
+        "p": None if found is None else found.adjusted,
+        "difference": None
+        if found is None
+        else {"mean": found.difference, "low": found.low, "high": found.high},
         "runs": [run["run"] for run in runs],
         "beside": not entry.asked_for,
-        "twin": entry.twin,
+        "twin": entry.twin or _own_twin(entry),
     }
+
+
+def _own_twin(entry: Contestant) -> str:
+    asked = str(entry.experiment.settings.get("twin", "none"))
+    return "" if asked == "none" else asked

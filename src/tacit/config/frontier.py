@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from tacit.config import catalogue
-from tacit.config.comparison import LOWER_IS_BETTER, Contestant, compared, contestants
+from tacit.config.comparison import Contestant, compared, contestants
 from tacit.config.experiment import Experiment, resolved
 from tacit.errors import TacitError
 from tacit.report.frontier import spent
+from tacit.report.words import LOWER_IS_BETTER, for_whole_people
 from tacit.rng import SeededKeys
 from tacit.round import Method
 from tacit.runtime.listener import Listener
@@ -147,7 +148,7 @@ def frontier(
 
 
 def _told(point: Point, row: Mapping[str, Any]) -> dict[str, Any]:
-    sides = {line["observer"]: line["epsilon"] for line in row["privacy"]}
+    sides = {observer: line["epsilon"] for observer, line in for_whole_people(row["privacy"]).items()}
     return {
         "point": point.contestant.label,
         "method": point.method,

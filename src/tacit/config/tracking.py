@@ -82,10 +82,11 @@ class Tracking(Listener):
         numbers = {**result["metrics"], **{f"traffic.{k}": v for k, v in _numbers(result["traffic"]).items()}}
         numbers |= {f"seconds.{name}": value for name, value in _numbers(result["seconds"]).items()}
         for line in result["privacy"]:
-            if line["epsilon"] is not None:
-                numbers[f"epsilon.{line['observer']}"] = line["epsilon"]
-            told = "unbounded" if line["epsilon"] is None else f"{line['epsilon']:.6g}"
-            self._try(lambda c, r, o=line["observer"], t=told: c.set_tag(r, f"epsilon.{o}", t))
+            name, value = promise_name(line), line["epsilon"]
+            if value is not None:
+                numbers[name] = value
+            told = "unbounded" if value is None else f"{value:.6g}"
+            self._try(lambda c, r, n=name, t=told: c.set_tag(r, n, t))
         self._log(numbers, int(result["rounds"]))
         for file in FILES:
             if (folder / file).exists():
@@ -120,6 +121,19 @@ def metric_name(name: str) -> str:
         'ndcg_at_10_99'
     """
     return re.sub(r"[^\w.\-/ ]+", "_", name.replace("@", "_at_")).strip("_")
+
+
+def promise_name(line: Mapping[str, Any]) -> str:
+    """What a promise is logged under: whole people by observer, single interactions apart.
+
+    Example:
+        >>> promise_name({"observer": "server", "unit": "user"})
+        'epsilon.server'
+        >>> promise_name({"observer": "server", "unit": "interaction", "adjacency": "add-remove"})
+        'epsilon.server.interaction.add-remove'
+    """
+    whole = f"epsilon.{line['observer']}"
+    return whole if line["unit"] == "user" else f"{whole}.{line['unit']}.{line['adjacency']}"
 
 
 def _numbers(table: Mapping[str, Any]) -> dict[str, float]:

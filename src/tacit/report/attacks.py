@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tacit.report import figures
+from tacit.report import exposure
 from tacit.report.markup import text
-from tacit.report.saved import Saved
+from tacit.report.saved import Subject
 from tacit.report.words import epsilon_text, observer_name
 
 WHO: Mapping[str, str] = {
@@ -31,16 +31,30 @@ DOES: Mapping[str, str] = {
 }
 
 
-def attack_results(run: Saved) -> str:
+METRICS: Mapping[str, str] = {
+    "tpr_at_1_percent": "found at 1 % false alarms",
+    "advantage": "advantage over a coin",
+    "epsilon_lower_bound": "ε at least (95 % sure)",
+    "epsilon_fit": "ε as fitted (no proof)",
+    "epsilon_claimed": "ε claimed for the rounds replayed",
+    "largest_certifiable": "largest ε so few people could show",
+}
+
+
+def attack_results(main: Subject) -> str:
     """The section about attacks; without an audit it says how to make one."""
-    if run.audit is None:
+    run = main.audited
+    if run is None or run.audit is None:
+        many = len(main.runs) > 1
         return (
-            "<p>This run was not attacked yet. <code>tacit audit RUN</code> replays it with every observer "
-            "listening, writes what they found into the run’s folder, and the next report shows it here.</p>"
+            f"<p>{'None of these runs' if many else 'This run'} was {'' if many else 'not '}attacked yet. "
+            "<code>tacit audit RUN</code> replays a run with every observer listening, writes what they "
+            "found into its folder, and the next report shows it here.</p>"
         )
     found = [line for line in run.audit["attacks"] if "skipped" not in line]
     skipped = [line for line in run.audit["attacks"] if "skipped" in line]
-    return _verdicts(run.audit) + _picture(found) + _numbers(found) + _skipped(skipped)
+    which = f"<p>On the run of seed {run.result['seed']}.</p>" if len(main.runs) > 1 else ""
+    return which + _verdicts(run.audit) + _picture(found) + _numbers(found) + _skipped(skipped)
 
 
 def _verdicts(audit: Mapping[str, Any]) -> str:
@@ -60,7 +74,12 @@ def _verdicts(audit: Mapping[str, Any]) -> str:
 
 def _picture(found: Sequence[Mapping[str, Any]]) -> str:
     leaks = [
-        figures.Leak(f"{line['name']}: {name.replace('_', ' ')}", value, line["metrics"][f"prior_{name}"])
+        exposure.Leak(
+            f"{line['name']}: {_metric(name)}",
+            value,
+            line["metrics"][f"prior_{name}"],
+            line["metrics"].get(f"allowed_{name}"),
+        )
         for line in found
         for name, value in line["metrics"].items()
         if f"prior_{name}" in line["metrics"] and not name.endswith(("error", "rmse"))
@@ -74,7 +93,9 @@ def _picture(found: Sequence[Mapping[str, Any]]) -> str:
         "public knowledge finds. The widest gap: "
         f"{worst.label}, {worst.found:.3g} against {worst.guessed:.3g}."
     )
-    return figures.leaks(leaks, told)
+    if any(leak.allowed is not None for leak in leaks):
+        told += " A triangle is the most that the claim allows: a dot beyond it would refute the claim."
+    return exposure.leaks(leaks, told)
 
 
 def _numbers(found: Sequence[Mapping[str, Any]]) -> str:
@@ -87,16 +108,21 @@ def _card(line: Mapping[str, Any]) -> str:
     """One attack: what it does, who could, and each number beside what a guess scores."""
     metrics, listed = line["metrics"], ""
     for name, value in metrics.items():
-        if not name.startswith("prior_"):
-            prior = metrics.get(f"prior_{name}")
-            guess = "" if prior is None else f' <span class="muted">(guess {prior:.3g})</span>'
-            listed += f"<dt>{text(name.replace('_', ' '))}</dt><dd>{value:.4g}{guess}</dd>"
+        if not name.startswith(("prior_", "allowed_")):
+            near = (("guess", metrics.get(f"prior_{name}")), ("allowed", metrics.get(f"allowed_{name}")))
+            said = ", ".join(f"{what} {other:.3g}" for what, other in near if other is not None)
+            aside = f' <span class="muted">({said})</span>' if said else ""
+            listed += f"<dt>{text(_metric(name))}</dt><dd>{value:.4g}{aside}</dd>"
     said = "".join(f"<p>{text(line[key])}</p>" for key in ("exceeds", "suspicious") if key in line)
     return (
         f'<div class="card {"open" if "exceeds" in line else "plain"}"><h4>{text(line["name"])}</h4>'
         f'<p class="muted">By {text(_who(line["observer"]))}. {text(DOES.get(line["name"], ""))}</p>{said}'
         f"<dl>{listed}</dl></div>"
     )
+
+
+def _metric(name: str) -> str:
+    return METRICS.get(name, name.replace("_", " "))
 
 
 def _who(observer: str) -> str:

@@ -1,4 +1,4 @@
-"""The pictures of a report: learning curves, accuracy with intervals, bytes by kind, groups, attacks."""
+"""The pictures of a report's numbers: learning curves, accuracy with intervals, bytes, groups."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -8,20 +8,23 @@ from typing import Any
 
 from tacit.evaluate.intervals import Interval
 from tacit.report.drawing import INK, MUTED, SERIES, drawn
-from tacit.report.words import sized
+from tacit.report.words import LOWER_IS_BETTER, sized
 
-LOWER_IS_BETTER = ("rmse", "mae")
 FEW = 25  # rounds that are drawn as dots too
 
 
 @dataclass(frozen=True)
 class Curve:
-    """What one metric was after some rounds, and where other runs ended (drawn as lines across)."""
+    """What one metric was after some rounds, and where other runs ended (drawn as lines across).
+
+    ``each`` has the single runs behind a mean.
+    """
 
     metric: str
     rounds: Sequence[int]
     values: Sequence[float]
     beside: Mapping[str, float]
+    each: Sequence[Sequence[float]] = ()
 
 
 def curves(found: Sequence[Curve], label: str, told: str) -> str:
@@ -30,12 +33,15 @@ def curves(found: Sequence[Curve], label: str, told: str) -> str:
     def draw(figure: Any, narrow: bool) -> None:  # noqa: FBT001 - the drawing's own signature
         panels = _panels(figure, len(found), narrow=narrow)
         for axes, curve in zip(panels, found, strict=True):
+            for values in curve.each:
+                axes.plot(curve.rounds, values, color=SERIES[0], lw=0.8, alpha=0.45)
             style = {"color": SERIES[0], "marker": _dot(curve.rounds), "ms": 3.5, "lw": 2}
             axes.plot(curve.rounds, curve.values, label=label, **style)
             for number, (name, value) in enumerate(curve.beside.items()):
                 color = SERIES[1 + number % (len(SERIES) - 1)]
-                axes.axhline(value, color=color, lw=1.6, ls=_DASHES[number % len(_DASHES)], label=name)
-            axes.set_title(titled(curve.metric))
+                dashes = _DASHES[(number + number // (len(SERIES) - 1)) % len(_DASHES)]
+                axes.axhline(value, color=color, lw=1.6, ls=dashes, label=shortened(name, 30))
+            axes.set_title(titled(curve.metric, upright=True))
             axes.set_xlabel("round")
             axes.margins(x=0.02, y=0.12)
         handles, labels = panels[0].get_legend_handles_labels()
@@ -48,20 +54,28 @@ def curves(found: Sequence[Curve], label: str, told: str) -> str:
     return drawn("curve", "Learning curve", told, draw, (2.9 * math.ceil(len(found) / 2) + extra, height))
 
 
-def titled(metric: str) -> str:
-    """A panel's title: the metric, and which way is better.
+def titled(metric: str, *, upright: bool = False) -> str:
+    """A panel's title: the metric, and which way along its axis is better.
 
     Example:
-        >>> titled("rmse"), titled("hr@10")
-        ('RMSE   ← better', 'HR@10   better →')
+        >>> titled("rmse"), titled("hr@10", upright=True)
+        ('RMSE   ← better', 'HR@10   ↑ better')
     """
-    return f"{metric.upper()}   {'← better' if metric in LOWER_IS_BETTER else 'better →'}"
+    lower = metric in LOWER_IS_BETTER
+    if upright:
+        return f"{metric.upper()}   {'↓' if lower else '↑'} better"
+    return f"{metric.upper()}   {'← better' if lower else 'better →'}"
 
 
-def _panels(figure: Any, many: int, *, narrow: bool) -> list[Any]:
-    """So many axes: one below the other on narrow pictures, two abreast on wide ones."""
+def _panels(figure: Any, many: int, *, narrow: bool, sizes: Sequence[int] = ()) -> list[Any]:
+    """So many axes: one below the other on narrow pictures, two abreast on wide ones.
+
+    ``sizes`` are the lines of each panel: taller panels hold more.
+    """
     across = 1 if narrow else min(2, many)
-    grid = figure.subplots(math.ceil(many / across), across, squeeze=False)
+    down = math.ceil(many / across)
+    heights = [max(sizes[row * across : (row + 1) * across]) + 1 for row in range(down)] if sizes else None
+    grid = figure.subplots(down, across, squeeze=False, height_ratios=heights)
     places = [axes for row in grid for axes in row]
     for axes in places[many:]:
         axes.set_visible(False)
@@ -73,22 +87,30 @@ _DASHES = ("--", ":", "-.", (0, (6, 2)), (0, (1, 2)))
 
 @dataclass(frozen=True)
 class Mark:
-    """One line of a chart: a label, a value, maybe its interval, and whether it is the run in question."""
+    """One line of a chart: a label, a value, maybe its interval, and whether it is the run in question.
+
+    ``each`` has the single runs behind a mean.
+    """
 
     label: str
     value: float
     interval: Interval | None = None
     main: bool = False
+    each: Sequence[float] = ()
 
 
 def forest(panels: Mapping[str, Sequence[Mark]], told: str) -> str:
     """Values with 95 % intervals, one panel per metric, one line per method."""
 
     def draw(figure: Any, narrow: bool) -> None:  # noqa: FBT001 - the drawing's own signature
-        for axes, (metric, marks) in zip(
-            _panels(figure, len(panels), narrow=narrow), panels.items(), strict=True
-        ):
+        places = _panels(figure, len(panels), narrow=narrow)
+        before: list[str] = []
+        for number, (axes, (metric, marks)) in enumerate(zip(places, panels.items(), strict=True)):
             _forest(axes, metric, marks)
+            labels = [mark.label for mark in marks]
+            if number % 2 and not narrow and labels == before:
+                axes.tick_params(labelleft=False)  # the panel to the left has the same
+            before = labels
 
     lines = max(len(marks) for marks in panels.values())
     each = 0.75 + 0.27 * lines
@@ -102,6 +124,8 @@ def _forest(axes: Any, metric: str, marks: Sequence[Mark]) -> None:
         if mark.interval is not None:
             ends = [mark.interval.low, mark.interval.high]
             axes.plot(ends, [place, place], color=color, lw=2.2, solid_capstyle="butt")
+        strokes = {"marker": "|", "ms": 7, "mew": 1, "alpha": 0.7, "color": color, "ls": ""}
+        axes.plot(mark.each, [place] * len(mark.each), **strokes)
         axes.plot(
             [mark.value], [place], marker="o" if mark.main else "D", ms=6 if mark.main else 5, color=color
         )
@@ -115,16 +139,19 @@ def _forest(axes: Any, metric: str, marks: Sequence[Mark]) -> None:
 
 
 def shortened(label: str, most: int = 22) -> str:
-    """A label that fits beside a chart.
+    """A label that fits beside a chart: its begin and its end, which tell settings and twins apart.
 
     Example:
-        >>> shortened("fedrec++:rho=3, central twin, long")
-        'fedrec++:rho=3, centr…'
+        >>> shortened("fedrec++:rho=3, central twin")
+        'fedrec++:rh…ntral twin'
     """
-    return label if len(label) <= most else label[: most - 1] + "…"
+    if len(label) <= most:
+        return label
+    tail = (most - 1) // 2
+    return f"{label[: most - 1 - tail]}…{label[-tail:]}"
 
 
-def _written(axes: Any, label: str, end: float, place: int) -> None:
+def written(axes: Any, label: str, end: float, place: int) -> None:
     """A bar's number, right behind its end."""
     axes.annotate(
         label, (end, place), xytext=(4, 0), textcoords="offset points", va="center", fontsize=9, color=INK
@@ -168,7 +195,9 @@ def flow(rounds: Sequence[int], sent: Sequence[float], received: Sequence[float]
 
     def draw(figure: Any, narrow: bool) -> None:  # noqa: FBT001 - the drawing's own signature
         panels = _panels(figure, 2, narrow=narrow)
-        for axes, title, summed in zip(panels, ("in each round", "so far"), (False, True), strict=True):
+        for axes, title, summed in zip(
+            panels, ("bytes in each round", "bytes so far"), (False, True), strict=True
+        ):
             for name, values, color, dashes in (
                 ("received by everybody", received, SERIES[4], "--"),
                 ("sent by everybody", sent, SERIES[1], "-"),
@@ -178,13 +207,19 @@ def flow(rounds: Sequence[int], sent: Sequence[float], received: Sequence[float]
                     rounds, shown, color=color, ls=dashes, lw=2, label=name, marker=_dot(rounds), ms=3.5
                 )
             axes.set_ylim(bottom=0)
-            axes.yaxis.set_major_formatter(lambda value, _: sized(value).replace(".00", ""))
+            axes.yaxis.set_major_formatter(lambda value, _: _short_size(value))
             axes.set_title(title)
             axes.set_xlabel("round")
         handles, labels = panels[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower left", ncols=1 if narrow else 2)
 
     return drawn("flow", "Bytes by round", told, draw, (2.7, 4.9))
+
+
+def _short_size(count: float) -> str:
+    """A number of bytes on an axis, without idle noughts."""
+    number, unit = sized(count).split(" ")
+    return f"{float(number):g} {unit}"
 
 
 def _dot(rounds: Sequence[int]) -> str:
@@ -195,9 +230,9 @@ def groups(panels: Mapping[str, Sequence[Mark]], told: str) -> str:
     """A metric for groups of people and of items, with standard errors."""
 
     def draw(figure: Any, narrow: bool) -> None:  # noqa: FBT001 - the drawing's own signature
-        for axes, (metric, marks) in zip(
-            _panels(figure, len(panels), narrow=narrow), panels.items(), strict=True
-        ):
+        sizes = [len(marks) for marks in panels.values()]
+        places = _panels(figure, len(panels), narrow=narrow, sizes=sizes)
+        for axes, (metric, marks) in zip(places, panels.items(), strict=True):
             colors = [SERIES[2] if "users" in mark.label else SERIES[3] for mark in marks]
             axes.barh(range(len(marks)), [mark.value for mark in marks], color=colors, height=0.6)
             for place, mark in enumerate(marks):
@@ -206,47 +241,14 @@ def groups(panels: Mapping[str, Sequence[Mark]], told: str) -> str:
                     low, high = mark.interval.low, mark.interval.high
                     axes.plot([low, high], [place, place], color=INK, lw=1.4)
                     end = max(end, high)
-                _written(axes, f"{mark.value:.3g}", end, place)
+                written(axes, f"{mark.value:.3g}", end, place)
             axes.set_yticks(range(len(marks)), [mark.label for mark in marks])
             axes.invert_yaxis()
             axes.margins(x=0.2)
             axes.set_title(titled(metric))
             axes.grid(axis="y", visible=False)
 
-    lines = max(len(marks) for marks in panels.values())
-    each = 0.85 + 0.3 * lines
-    wide = each * math.ceil(len(panels) / 2)
-    return drawn("groups", "Accuracy by group", told, draw, (wide, each * len(panels)))
-
-
-@dataclass(frozen=True)
-class Leak:
-    """What an attack found, beside what a guess from public knowledge finds."""
-
-    label: str
-    found: float
-    guessed: float | None
-
-
-def leaks(found: Sequence[Leak], told: str) -> str:
-    """Attacks as dumbbells: the guess, and what was found with the observer's own eyes."""
-
-    def draw(figure: Any, narrow: bool) -> None:  # noqa: FBT001 - the drawing's own signature
-        axes, keys = figure.subplots(), {}
-        for place, leak in enumerate(found):
-            if leak.guessed is not None:
-                axes.plot([leak.guessed, leak.found], [place, place], color=MUTED, lw=1.6)
-                bar = axes.plot([leak.guessed], [place], marker="|", ms=12, mew=2, color=MUTED, ls="")
-                keys["guessed from what is public"] = bar[0]
-            dot = axes.plot([leak.found], [place], marker="o", ms=7, color=SERIES[1], ls="")
-            keys["found by the attack"] = dot[0]
-            if narrow:
-                axes.text(-0.02, place - 0.36, leak.label, fontsize=8, color=INK, va="center")
-        names = [] if narrow else [shortened(leak.label, 60) for leak in found]
-        axes.set_yticks(range(len(names)), names)
-        axes.set_ylim(len(found) - 0.4, -0.7)
-        axes.set_xlim(-0.03, 1.03)
-        axes.grid(axis="y", visible=False)
-        figure.legend([*keys.values()], [*keys], loc="outside lower left", ncols=1 if narrow else 2)
-
-    return drawn("attacks", "What attacks find", told, draw, (0.9 + 0.3 * len(found), 1 + 0.46 * len(found)))
+    sizes = [len(marks) for marks in panels.values()]
+    rows = [max(sizes[at : at + 2]) for at in range(0, len(sizes), 2)]
+    heights = [sum(0.85 + 0.3 * lines for lines in found) for found in (rows, sizes)]
+    return drawn("groups", "Accuracy by group", told, draw, (heights[0], heights[1]))

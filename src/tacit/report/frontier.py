@@ -7,11 +7,10 @@ from typing import Any
 
 from tacit.report.drawing import MUTED, SERIES, drawn, saved
 from tacit.report.markup import Column, Section, document, table, text
-from tacit.report.words import sized
+from tacit.report.words import LOWER_IS_BETTER, sized
 from tacit.runtime.checkpoint import written_whole
 
 MARKERS = ("o", "s", "D", "^", "v", "P")
-LOWER_IS_BETTER = ("rmse", "mae")
 
 
 def write_frontier(found: Mapping[str, Any], out: Path) -> list[Path]:

@@ -44,6 +44,7 @@ section { margin: 2.2rem 0; padding-top: 1.4rem; border-top: 1px solid var(--lin
 .card { background: var(--raised); border: 1px solid var(--line); border-left: .35rem solid var(--s5);
   border-radius: .6rem; padding: .9rem 1rem; }
 .card.open { border-left-color: var(--bad); } .card.bound { border-left-color: var(--good); }
+.card.weak { border-left-color: var(--s6); } .weak .epsilon { color: var(--s6); }
 .card h3, .card h4 { margin: 0; font-size: 1.05rem; }
 .card p { margin: .35rem 0; } .card ul { margin: .3rem 0; padding-left: 1.2rem; }
 .card dl { margin: .5rem 0 0; display: grid; grid-template-columns: auto 1fr; gap: .1rem .8rem;
@@ -61,7 +62,8 @@ dd .muted { white-space: nowrap; } .card dt { color: var(--muted); } .card dd { 
   linear-gradient(270deg, var(--shade), transparent) 100% 0 / .8rem 100% no-repeat scroll; }
 table { border-collapse: collapse; width: 100%; font-size: .93rem; }
 caption { text-align: left; padding: .2rem 0 .4rem; font-size: .9rem; }
-th, td { text-align: left; padding: .38rem .7rem .38rem 0; border-bottom: 1px solid var(--line);
+caption span { display: inline-block; position: sticky; left: 0; max-width: calc(100vw - 2.4rem); }
+th, td { text-align: left; padding: .38rem 1rem .38rem 0; border-bottom: 1px solid var(--line);
   vertical-align: top; } thead th { color: var(--muted); font-weight: 600; } tbody th { font-weight: 500; }
 td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 figure { margin: .8rem 0 1.2rem; } figure svg { display: block; width: 100%; height: auto; }
@@ -114,7 +116,7 @@ def table(caption: str, columns: Sequence[Column], rows: Iterable[Sequence[objec
         body += f'<tr><th scope="row"{marks[0]}>{text(first)}</th>{cells}</tr>'
     return (
         f'<div class="scroll" role="region" tabindex="0" aria-label="{text(caption)}"><table>'
-        f"<caption>{text(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+        f"<caption><span>{text(caption)}</span></caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
     )
 
 

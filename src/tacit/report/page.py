@@ -7,30 +7,20 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tacit.evaluate.intervals import Interval
 from tacit.report import figures
 from tacit.report.attacks import attack_results
+from tacit.report.beside import beside_others
 from tacit.report.markup import Column, Section, document, table, text
+from tacit.report.promises import promised
 from tacit.report.saved import Saved, Subject, subjects
 from tacit.report.sent import sent_by_devices
-from tacit.report.words import (
-    epsilon_text,
-    meaning,
-    mode_words,
-    observer_name,
-    observer_sees,
-    sized,
-)
+from tacit.report.words import measured, observer_name, sized
 from tacit.runtime.checkpoint import written_whole
 
 PANELS = 4
-BESIDE = 5
+LINES = 8  # reference lines that a picture of curves can hold
 NUMBER = {"number": True}
-ALONE = (
-    "<p>Nothing stands beside this run yet. <code>tacit report RUN --beside</code> trains the same method "
-    "with all data in one place and with every person alone, and the usual baselines, on the same split and "
-    "seed; <code>tacit report RUN OTHER</code> takes runs that are there already. Then they are lines and "
-    "rows here.</p>"
-)
 
 
 def write_report(folder: Path) -> Path:
@@ -62,11 +52,11 @@ def page(told: Sequence[Subject]) -> str:
     sections = [
         Section("accuracy", "Accuracy", _accuracy(main, beside)),
         Section("curve", "Learning curve", _curve(main, beside)) if run.curve else None,
-        Section("privacy", "Privacy over the whole run", _privacy(run.result)),
-        Section("attacks", "Attacks, beside the claims", attack_results(run)),
+        Section("privacy", "Privacy over the whole run", promised(run.result)),
+        Section("attacks", "Attacks, beside the claims", attack_results(main)),
         Section("traffic", "What left the devices", sent_by_devices(run)),
         Section("groups", "For whom it works", _groups(run.result)) if run.result.get("groups") else None,
-        Section("beside", "Beside other methods", _beside(told) if beside else ALONE),
+        Section("beside", "Beside other methods", beside_others(told)),
         Section("configuration", "Configuration and versions", _configuration(run)),
     ]
     title = f"{main.label} on {run.result['data']}"
@@ -77,9 +67,19 @@ def page(told: Sequence[Subject]) -> str:
 
 def _head(title: str, main: Subject) -> str:
     result = main.first.result
-    seeds = f"{len(main.runs)} seeds" if len(main.runs) > 1 else f"seed {result['seed']}"
-    line = f"Split {result['split']}, {seeds}, {result['rounds']} rounds."
-    return f'<h1>{text(title)}</h1><p class="muted">{text(line)}</p>{_summary(main)}'
+    line = f"Split {result['split']}, {_seeds(main)}, {result['rounds']} rounds."
+    if len(main.runs) > 1:
+        line += (
+            f" Accuracy and learning curve are means over the seeds; everything else is of seed "
+            f"{result['seed']}."
+        )
+    whole = text(title).replace(",", ",<wbr>")
+    return f'<h1>{whole}</h1><p class="muted">{text(line)}</p>{_summary(main)}'
+
+
+def _seeds(subject: Subject) -> str:
+    listed = ", ".join(map(str, subject.seeds))
+    return f"{len(subject.runs)} seeds ({listed})" if len(subject.runs) > 1 else f"seed {listed}"
 
 
 def _summary(main: Subject) -> str:
@@ -87,7 +87,7 @@ def _summary(main: Subject) -> str:
     result = main.first.result
     boxes = []
     for name, value in list(main.metrics().items())[:1]:
-        boxes.append((name.upper(), f"{value:.4f}", _within(main, name)))
+        boxes.append((name.upper(), measured(value), _within(main, name)))
     for line in result["privacy"]:
         if line["observer"] in {"server", "release"}:
             epsilon = "∞" if line["epsilon"] is None else f"{line['epsilon']:.3g}"
@@ -99,9 +99,8 @@ def _summary(main: Subject) -> str:
             boxes.append((f"ε, {observer_name(line['observer']).lower()}", epsilon, at))
     sent = result["traffic"].get("up_bytes_per_client_round")
     if sent:
-        boxes.append(
-            ("sent per person and round", sized(sent), f"{sized(result['traffic']['total_bytes'])} in all")
-        )
+        total = f"whole run, all people, both ways: {sized(result['traffic']['total_bytes'])}"
+        boxes.append(("sent per person and round", sized(sent), total))
     cells = (
         f'<li><span class="name">{text(name)}</span><span class="big">{text(big)}</span>'
         f'<span class="small">{text(small)}</span></li>'
@@ -112,112 +111,108 @@ def _summary(main: Subject) -> str:
 
 def _within(subject: Subject, metric: str) -> str:
     found = subject.interval(metric)
-    return "" if found is None else f"95 %: {found.low:.4f} to {found.high:.4f}"
+    return "" if found is None else f"95 %: {_ends(found)}"
+
+
+def _ends(found: Interval | None) -> str:
+    return "" if found is None else f"{measured(found.low)} to {measured(found.high)}"
 
 
 def _accuracy(main: Subject, beside: Sequence[Subject]) -> str:
     metrics = main.metrics()
     if not metrics:
         return "<p>Nothing was measured.</p>"
-    shown = [main, *beside[:BESIDE]]
+    shown = [main, *beside]
     panels = {
-        name: [
-            figures.Mark(one.label, one.metrics()[name], one.interval(name), one is main)
-            for one in shown
-            if name in one.metrics()
-        ]
+        name: [_mark(one, name, main=one is main) for one in shown if name in one.metrics()]
         for name in list(metrics)[:PANELS]
     }
+    return figures.forest(panels, _accuracy_told(main, beside)) + _accuracy_table(main) + _how(main.first)
+
+
+def _mark(one: Subject, metric: str, *, main: bool) -> figures.Mark:
+    each = one.each(metric) if len(one.runs) > 1 else []
+    return figures.Mark(one.label, one.metrics()[metric], one.interval(metric), main, each)
+
+
+def _accuracy_told(main: Subject, beside: Sequence[Subject]) -> str:
+    metrics = main.metrics()
     first = next(iter(metrics))
-    among = f" beside {len(shown) - 1} other method(s)" if beside else ""
-    told = (
-        f"{main.label}{among}: {first} is {metrics[first]:.4f}. Dots are values on the held-out part, lines "
-        "their 95 % bootstrap intervals with people as the independent draws (2,000 resamples)."
-    )
+    among = f" beside {len(beside)} other {'method' if len(beside) == 1 else 'methods'}" if beside else ""
+    told = f"{main.label}{among}: {first} is {measured(metrics[first])}. "
+    lines = "95 % bootstrap intervals with people as the independent draws (2,000 resamples)"
+    if len(main.runs) > 1:
+        return told + (
+            f"Dots are means on the held-out parts of {len(main.runs)} seeds, small strokes single seeds, "
+            f"lines {lines} over each person’s mean: how far other people might differ. How far other seeds "
+            "do, the strokes show."
+        )
+    return told + f"Dots are values on the held-out part, lines their {lines}."
+
+
+def _accuracy_table(main: Subject) -> str:
+    several = len(main.runs) > 1
     rows = []
-    for name, value in metrics.items():
-        found = main.interval(name)
-        ends = "" if found is None else f"{found.low:.4f} to {found.high:.4f}"
-        rows.append((name, f"{value:.4f}", ends))
+    for name, value in main.metrics().items():
+        spread = (measured(main.spread(name) or 0.0),) if several else ()
+        rows.append((name, measured(value), _ends(main.interval(name)), *spread))
     columns = [Column("metric"), Column("value", **NUMBER), Column("95 % interval", **NUMBER)]
+    columns += [Column("sd over seeds", **NUMBER)] if several else []
     caption = "Each metric over everybody evaluated, with its interval where it is a mean over people"
-    notes = "".join(f"<li>{text(note)}</li>" for note in main.first.result["notes"])
-    how = f"<h3>How it was measured</h3><ul>{notes}</ul>" if notes else ""
-    return figures.forest(panels, told) + table(caption, columns, rows) + how
+    return table(caption, columns, rows)
+
+
+def _how(run: Saved) -> str:
+    notes = "".join(f"<li>{text(note)}</li>" for note in run.result["notes"])
+    return f"<h3>How it was measured</h3><ul>{notes}</ul>" if notes else ""
 
 
 def _curve(main: Subject, beside: Sequence[Subject]) -> str:
     lines = main.first.curve
-    names = list(lines[0]["metrics"])
-    rounds = [line["round"] for line in lines]
+    names, rounds = list(lines[0]["metrics"]), [line["round"] for line in lines]
+    alike = [run.curve for run in main.runs if [line["round"] for line in run.curve] == rounds]
+    each = {name: [[line["metrics"][name] for line in curve] for curve in alike] for name in names}
+    means = {name: [sum(at) / len(at) for at in zip(*each[name], strict=True)] for name in names}
+    crossing = beside[:LINES]
     found = [
         figures.Curve(
             name,
             rounds,
-            [line["metrics"][name] for line in lines],
-            {one.label: one.metrics()[name] for one in beside[:BESIDE] if name in one.metrics()},
+            means[name],
+            {one.label: one.metrics()[name] for one in crossing if name in one.metrics()},
+            each[name] if len(alike) > 1 else (),
         )
         for name in names
     ]
-    ends = ", ".join(f"{name} {lines[-1]['metrics'][name]:.4f}" for name in names)
-    users = lines[-1].get("users")
-    of = f", over {users} of the people held out" if users else ""
-    lower = f" Lines across: where {', '.join(one.label for one in beside[:BESIDE])} ended." if beside else ""
-    told = (
-        f"From round {rounds[0]} to round {rounds[-1]}{of}; at the end {ends}. "
-        f"Shown, never selected on.{lower}"
-    )
-    rows = [(line["round"], *(f"{line['metrics'][name]:.4f}" for name in names)) for line in lines]
+    label = f"{main.label}, mean of {len(alike)} seeds" if len(alike) > 1 else main.label
+    rows = [(at, *(measured(means[name][place]) for name in names)) for place, at in enumerate(rounds)]
     columns = [Column("round"), *(Column(name, **NUMBER) for name in names)]
     numbers = table("The curve in numbers", columns, rows)
+    told = _curve_told(main, means, beside, len(alike))
     return (
-        figures.curves(found, main.label, told)
+        figures.curves(found, label, told)
         + f"<details><summary>The curve in numbers</summary>{numbers}</details>"
     )
 
 
-def _privacy(result: Mapping[str, Any]) -> str:
-    lines = result["privacy"]
-    if not lines:
-        return "<p>Nothing leaves a device: no observer sees anything.</p>"
-    cards = "".join(_card(line) for line in lines)
-    said = ""
-    if result.get("paper_says"):
-        said = (
-            f"<h3>What the paper claims, beside what is true here</h3><p>The paper says: "
-            f"“{text(result['paper_says'])}”.</p>"
-        )
-        rows = [(observer_name(line["observer"]), epsilon_text(line), _because(line)) for line in lines]
-        columns = [Column("who looks"), Column("what was proved"), Column("because")]
-        said += table("What was proved for this run", columns, rows)
-    return f'<div class="cards">{cards}</div>{said}'
-
-
-def _because(line: Mapping[str, Any]) -> str:
-    return line.get("because") or mode_words(line.get("mode", "accounted"))
-
-
-def _card(line: Mapping[str, Any]) -> str:
-    unbounded = line["epsilon"] is None
-    kind = "open" if unbounded else "bound"
-    number = "ε = ∞" if unbounded else f"ε = {line['epsilon']:.4g}"
-    why = f"<p>Why: {text(line['because'])}.</p>" if unbounded and line.get("because") else ""
-    rests = "".join(f"<li>{text(assumed)}</li>" for assumed in line["assumes"])
-    rests = f"<p>It rests on:</p><ul>{rests}</ul>" if rests and not unbounded else ""
-    facts = {"unit": line["unit"], "adjacency": line["adjacency"], "mode": line.get("mode", "accounted")}
-    if not unbounded:
-        facts = {"δ": f"{line['delta']:g}", **facts}
-    listed = "".join(f"<dt>{text(name)}</dt><dd>{text(value)}</dd>" for name, value in facts.items())
-    return (
-        f'<div class="card {kind}"><h3>{text(observer_name(line["observer"]))}</h3>'
-        f'<p class="muted">{text(observer_sees(line["observer"]))}</p><p class="epsilon">{number}</p>'
-        f"<p>{text(meaning(line))}</p>{why}{rests}<dl>{listed}</dl></div>"
-    )
+def _curve_told(
+    main: Subject, means: Mapping[str, Sequence[float]], beside: Sequence[Subject], many: int
+) -> str:
+    lines = main.first.curve
+    ends = ", ".join(f"{name} {measured(values[-1])}" for name, values in means.items())
+    users = lines[-1].get("users")
+    of = f", over {users:,} people held out" if users and many == 1 else ""
+    told = f"From round {lines[0]['round']} to round {lines[-1]['round']}{of}; at the end {ends}. "
+    told += f"Thin lines are the {many} seeds. " if many > 1 else ""
+    told += "Shown, never selected on."
+    if beside:
+        told += f" Lines across: where {', '.join(one.label for one in beside[:LINES])} ended."
+    if len(beside) > LINES:
+        told += f" {len(beside) - LINES} more stand in the table further down."
+    return told
 
 
 def _groups(result: Mapping[str, Any]) -> str:
-    from tacit.evaluate.intervals import Interval
-
     panels: dict[str, list[figures.Mark]] = {}
     for line in result["groups"]:
         error = line["error"]
@@ -231,41 +226,23 @@ def _groups(result: Mapping[str, Any]) -> str:
     )
     lines = result["groups"]
     rows = [(one["group"], one["metric"], _give_or_take(one), f"{one['users']:,}") for one in lines]
-    columns = [Column("group"), Column("metric"), Column("value", **NUMBER), Column("people", **NUMBER)]
+    columns = [
+        Column("group"),
+        Column("metric"),
+        Column("value", **NUMBER),
+        Column("people", **NUMBER),
+    ]
     who = {line["group"]: line["meaning"] for line in lines}
     listed = "".join(f"<li>{text(group)}: {text(meant)}</li>" for group, meant in who.items())
-    return figures.groups(panels, told) + table("Accuracy by group", columns, rows) + f"<ul>{listed}</ul>"
+    return (
+        figures.groups(panels, told)
+        + table("Accuracy by group, ± a standard error", columns, rows)
+        + f"<ul>{listed}</ul>"
+    )
 
 
 def _give_or_take(line: Mapping[str, Any]) -> str:
-    return f"{line['value']:.4f}" + ("" if line["error"] is None else f" ± {line['error']:.4f}")
-
-
-def _beside(told: Sequence[Subject]) -> str:
-    names = list(told[0].metrics())[:PANELS]
-    rows = []
-    for one in told:
-        found = one.metrics()
-        guarantees = {
-            line["observer"]: line for line in one.first.result["privacy"] if line["unit"] == "user"
-        }
-        sides = [_short(guarantees.get(observer)) for observer in ("server", "release")]
-        sent = one.first.result["traffic"].get("up_bytes_per_client_round", 0)
-        values = [f"{found[name]:.4f}" if name in found else "" for name in names]
-        rows.append((one.label, *values, *sides, sized(sent), len(one.runs)))
-    columns = [Column("method"), *(Column(name, **NUMBER) for name in names)]
-    columns += [Column(name, **NUMBER) for name in ("ε server", "ε release", "sent per round", "seeds")]
-    words = (
-        "<p>Twins are the same method with all data in one place (central) or with every person alone "
-        "(local): what federating and protecting costs. Baselines see all data in one place.</p>"
-    )
-    return words + table("The same data, split and metrics", columns, rows)
-
-
-def _short(line: Mapping[str, Any] | None) -> str:
-    if line is None:
-        return "–"
-    return "∞" if line["epsilon"] is None else f"{line['epsilon']:.3g}"
+    return measured(line["value"]) + ("" if line["error"] is None else f" ± {measured(line['error'])}")
 
 
 def _configuration(run: Saved) -> str:

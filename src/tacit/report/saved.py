@@ -1,6 +1,7 @@
 """What a report reads of run folders: finished results, curves, ledgers, attacks, and values per person."""
 
 import json
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,8 +14,8 @@ from tacit.evaluate.intervals import Interval, bootstrap
 from tacit.ledger.record import Traffic
 from tacit.rng import SeededKeys
 from tacit.runtime.checkpoint import load
-from tacit.runtime.folder import RunFolder
-from tacit.types import Array
+from tacit.runtime.folder import OWN_DATA, RunFolder
+from tacit.types import Array, Floats
 
 TABLE = "compare.json"
 ATTACKS = "audit.json"
@@ -71,18 +72,23 @@ class Saved:
     def of(cls, path: Path) -> "Saved":
         """Read a run's folder; one clear line where it is none, or not finished."""
         folder = RunFolder.opened(path)
-        per_user = path / PER_USER
         audit = path / ATTACKS
         ledger = folder.lines("ledger.jsonl")
         return cls(
             result=folder.result(),
             curve=folder.lines("metrics.jsonl"),
             config=(path / "config.toml").read_text("utf-8"),
-            per_user=load(per_user).arrays if per_user.exists() else {},
+            per_user=per_user(path),
             crossed=_crossed(ledger),
             flow=_flow(ledger),
             audit=json.loads(audit.read_text("utf-8")) if audit.exists() else None,
         )
+
+
+def per_user(run: Path) -> Mapping[str, Array]:
+    """What a run's evaluation found of each person, by metric."""
+    file = run / PER_USER
+    return load(file).arrays if file.exists() else {}
 
 
 def _crossed(lines: Sequence[Mapping[str, Any]]) -> list[Crossed]:
@@ -112,6 +118,15 @@ def _flow(lines: Sequence[Mapping[str, Any]]) -> Flow:
 
 
 @dataclass(frozen=True)
+class PerPerson:
+    """One metric of each person, people ascending; ``behind`` is how many ratings a value is of."""
+
+    people: Array
+    own: Floats
+    behind: Floats
+
+
+@dataclass(frozen=True)
 class Subject:
     """One line of a report: a label, and the runs (seeds) behind it."""
 
@@ -125,15 +140,31 @@ class Subject:
 
     def metrics(self) -> dict[str, float]:
         """Each metric, mean over the runs."""
-        names = self.first.result["metrics"]
-        return {
-            name: float(np.mean([run.result["metrics"][name] for run in self.runs]))
-            for name in names
-            if all(name in run.result["metrics"] for run in self.runs)
-        }
+        values = {name: self.each(name) for name in self.first.result["metrics"]}
+        return {name: float(np.mean(each)) for name, each in values.items() if each}
 
-    def interval(self, metric: str) -> Interval | None:
-        """The metric's bootstrap interval over people (each one's mean over the runs), where one exists."""
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """The runs' seeds."""
+        return tuple(run.result["seed"] for run in self.runs)
+
+    @property
+    def audited(self) -> Saved | None:
+        """The first run that was attacked."""
+        return next((run for run in self.runs if run.audit is not None), None)
+
+    def each(self, metric: str) -> list[float]:
+        """The metric in each run; empty unless all have it."""
+        values = [run.result["metrics"].get(metric) for run in self.runs]
+        return [] if None in values else [float(value) for value in values]
+
+    def spread(self, metric: str) -> float | None:
+        """The metric's standard deviation over the runs; none of a single one."""
+        values = self.each(metric)
+        return float(np.std(values, ddof=1)) if len(values) > 1 else None
+
+    def per_person(self, metric: str) -> PerPerson | None:
+        """Each person's mean over the runs that judged them; none where the metric is not one of people."""
         tables = [run.per_user for run in self.runs]
         if any(f"{metric}/users" not in table for table in tables):
             return None
@@ -146,32 +177,74 @@ class Subject:
         people, place = np.unique(users, return_inverse=True)
         behind = np.bincount(place, weights, minlength=len(people)).astype(np.float64)
         means = np.bincount(place, weights * (values**2 if squared else values)) / behind
-        own = np.sqrt(means) if squared else means
-        rated = any(f"{metric}/weights" in table for table in tables)
-        return bootstrap(own, keys=self.first.keys, weights=behind if rated else None, squared=squared)
+        return PerPerson(people, np.sqrt(means) if squared else means, behind)
+
+    def interval(self, metric: str) -> Interval | None:
+        """The metric's bootstrap interval over people (each one's mean over the runs), where one exists."""
+        table = self.per_person(metric)
+        if table is None:
+            return None
+        rated = any(f"{metric}/weights" in run.per_user for run in self.runs)
+        return bootstrap(
+            table.own,
+            keys=self.first.keys,
+            weights=table.behind if rated else None,
+            squared=metric == "rmse",
+        )
 
 
 def subjects(paths: Sequence[Path]) -> list[Subject]:
     """The runs of the folders given: a run's folder is one, a comparison's folder (``compare.json``) several.
 
+    Runs that differ in their seed alone are one subject.
+
     Raises:
-        TacitError: A folder is neither, or nothing is given.
+        TacitError: A folder is neither, nothing is given, or data or splits differ.
     """
-    found: list[Subject] = []
+    found: list[tuple[Subject, Path]] = []
     for path in paths:
         table = path / TABLE
         if table.is_file():
             rows = json.loads(table.read_text("utf-8"))["rows"]
-            found += [
-                Subject(row["method"], tuple(Saved.of(_beside(path, run)) for run in row["runs"]))
-                for row in rows
-            ]
+            for row in rows:
+                runs = tuple(Saved.of(_beside(path, run)) for run in row["runs"])
+                found.append((Subject(row["method"], runs), path))
         else:
             saved = Saved.of(path)
-            found.append(Subject(_label(saved.result), (saved,)))
+            found.append((Subject(_label(saved.result), (saved,)), path))
     if not found:
         raise TacitError("a report of no run", "give the folder that a run printed")
-    return _told_apart(found, paths)
+    _refuse_unlike(found)
+    return _told_apart(_by_seed(found))
+
+
+def _refuse_unlike(found: Sequence[tuple[Subject, Path]]) -> None:
+    """Accuracy on other data or another split is no number to stand beside."""
+    first = found[0][0].first.result
+    for subject, path in found:
+        for key in ("data", "split"):
+            theirs, ours = (Path(result[key]).name for result in (subject.first.result, first))
+            if theirs != ours:
+                raise TacitError(
+                    f"{path}: its {key} is {theirs}, the first run's {ours}", "report them apart"
+                )
+
+
+def _by_seed(found: Sequence[tuple[Subject, Path]]) -> list[tuple[Subject, Path]]:
+    """Runs that differ in their seed alone become one subject of several seeds."""
+    kept: dict[str, tuple[Subject, Path]] = {}
+    for number, (one, path) in enumerate(found):
+        own = str(number)
+        if len(one.runs) == 1 and one.first.config and not one.first.result["data"].startswith(OWN_DATA):
+            config = tomllib.loads(one.first.config)
+            own = json.dumps({**config, "seed": None}, sort_keys=True)
+            before = kept.get(own)
+            if before is not None and one.seeds[0] not in before[0].seeds:
+                kept[own] = (Subject(before[0].label, (*before[0].runs, *one.runs)), before[1])
+                continue
+            own += "" if before is None else str(number)
+        kept[own] = (one, path)
+    return list(kept.values())
 
 
 def _beside(table: Path, run: str) -> Path:
@@ -185,12 +258,10 @@ def _label(result: Mapping[str, Any]) -> str:
     return result["method"] if twin in {"none", None} else f"{result['method']}, {twin} twin"
 
 
-def _told_apart(found: list[Subject], paths: Sequence[Path]) -> list[Subject]:
-    """Equal labels get what tells them apart: the seed or the folder's name."""
-    labels = [one.label for one in found]
-    if len(set(labels)) == len(labels) or len(found) != len(paths):
-        return found
+def _told_apart(found: Sequence[tuple[Subject, Path]]) -> list[Subject]:
+    """Equal labels get the name of their folder."""
+    labels = [one.label for one, _ in found]
     return [
-        Subject(one.label if labels.count(one.label) == 1 else f"{one.label} ({path.name})", one.runs)
-        for one, path in zip(found, paths, strict=True)
+        one if labels.count(one.label) == 1 else Subject(f"{one.label} ({path.name})", one.runs)
+        for one, path in found
     ]

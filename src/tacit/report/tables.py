@@ -7,16 +7,25 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from tacit.report.words import epsilon_text, sized, units_text
+from tacit.report.words import chance, epsilon_text, measured, sent_text, side, sized, units_text
 
 SHOWN = 4  # metrics in a comparison; the JSON and the run folders have them all
+FOLDED = 16  # letters of a method's name that stand in one line at least
 
 
-def _table(title: str, *columns: str, right: Sequence[int] = ()) -> Table:
-    table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", title_style="bold", pad_edge=False)
+def _table(*columns: str, right: Sequence[int] = (), whole: Sequence[int] = ()) -> Table:
+    """A table; columns of numbers stand right, those that are whole never break a cell."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     for place, name in enumerate(columns):
-        table.add_column(name, justify="right" if place in right else "left", overflow="fold")
+        justify = "right" if place in right else "left"
+        table.add_column(name, justify=justify, overflow="fold", no_wrap=place in whole)
     return table
+
+
+def _show(out: Console, title: str, table: Table) -> None:
+    """The title as a line of its own, which may be longer than the table is wide."""
+    out.print(title, style="bold")
+    out.print(table)
 
 
 def console() -> Console:
@@ -29,20 +38,12 @@ def print_result(result: Mapping[str, Any]) -> None:
     """A run's numbers, privacy and traffic."""
     out = console()
     head = f"{result['method']} on {result['data']}, split {result['split']}, seed {result['seed']}"
-    numbers = _table(head, "metric", "value", "± standard error", right=(1, 2))
+    numbers = _table("metric", "value", "± standard error", right=(1, 2))
     for name, value in result["metrics"].items():
         error = result.get("errors", {}).get(name)
-        numbers.add_row(name, f"{value:.4f}", "" if error is None else f"{error:.4f}")
-    out.print(numbers)
-    privacy = _table("privacy over the whole run", "who looks", "unit", "guarantee", "because, or assuming")
-    for line in result["privacy"]:
-        unit = f"{line['unit']}, {line['adjacency']}"
-        why = "; ".join([*([line["because"]] if line.get("because") else []), *line["assumes"]])
-        privacy.add_row(line["observer"], unit, epsilon_text(line), why)
-    if result["privacy"]:
-        out.print(privacy)
-    else:
-        out.print("privacy: nothing leaves a device\n")
+        numbers.add_row(name, measured(value), "" if error is None else measured(error))
+    _show(out, head, numbers)
+    _print_privacy(out, result["privacy"])
     if result.get("paper_says"):
         out.print(f"the paper says: {result['paper_says']}\n")
     _print_traffic(out, result)
@@ -51,12 +52,29 @@ def print_result(result: Mapping[str, Any]) -> None:
     seconds = result["seconds"]
     parts = (f"{name.replace('_', ' ')} {value:.3g} s" for name, value in seconds.items())
     out.print(f"{result['rounds']} rounds; {', '.join(parts)}")
-    out.print(f"run folder: {result['run']}\nreport: {result['run']}/report.html", soft_wrap=True)
+    run = result["run"]
+    out.print(f"run folder: {run}\nreport: {run}/report.html", soft_wrap=True)
+    if out.is_terminal:
+        out.print(f"next: tacit report {run} --beside; tacit audit {run}; tacit recommend {run} --user ID")
+
+
+def _print_privacy(out: Console, lines: Sequence[Mapping[str, Any]]) -> None:
+    if not lines:
+        out.print("privacy: nothing leaves a device\n")
+        return
+    table = _table("who looks", "unit", "guarantee", "because, or assuming")
+    for line in lines:
+        unit = f"{line['unit']}, {line['adjacency']}"
+        why = "; ".join([*([line["because"]] if line.get("because") else []), *line["assumes"]])
+        table.add_row(line["observer"], unit, epsilon_text(line), why)
+    _show(out, "privacy over the whole run", table)
+    if any(line["epsilon"] is None for line in lines):
+        out.print("ε = ∞: nothing was proved; take it that this observer can learn everything\n")
 
 
 def _print_traffic(out: Console, result: Mapping[str, Any]) -> None:
     traffic = result["traffic"]
-    table = _table("what crossed the wires (encoded lengths)", "per client and round", "bytes", right=(1,))
+    table = _table("per client and round", "bytes", right=(1,), whole=(1,))
     table.add_row("sent", sized(traffic["up_bytes_per_client_round"]))
     _add_parts(table, traffic, "up")
     if traffic["letter_bytes_per_client_round"]:
@@ -73,7 +91,7 @@ def _print_traffic(out: Console, result: Mapping[str, Any]) -> None:
             table.add_row(f"numbers {way} by all, whole run", f"{traffic[key] / 1e6:,.2f} M")
     for name, value in traffic.get("published_units_per_round", {}).items():
         table.add_row(f"as the paper counts: {name.replace('_', ' ')}", units_text(name, value))
-    out.print(table)
+    _show(out, "what crossed the wires (encoded lengths)", table)
 
 
 def _add_parts(table: Table, traffic: Mapping[str, Any], way: str) -> None:
@@ -95,26 +113,50 @@ def print_methods(federated: Mapping[str, str], baselines: Mapping[str, str]) ->
         ("federated methods", federated),
         ("baselines (all data in one place)", baselines),
     ):
-        table = _table(title, "name", "what it is")
+        table = _table("name", "what it is", whole=(0,))
         for name, line in entries.items():
             table.add_row(name, line)
-        out.print(table)
+        _show(out, title, table)
 
 
 def print_rows(
     title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()
 ) -> None:
     """Any small table."""
-    table = _table(title, *columns, right=right)
+    table = _table(*columns, right=right)
     for row in rows:
         table.add_row(*row)
-    console().print(table)
+    _show(console(), title, table)
 
 
-def compared_rows(table: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
+def print_compared(title: str, found: Mapping[str, Any]) -> None:
+    """A comparison, with as many metrics as the terminal is wide enough for; the others are named below."""
+    out = console()
+    names = list(dict.fromkeys(name for row in found["rows"] for name in row["metrics"]))
+    shown = min(SHOWN, len(names))
+    while shown > 1 and _wide(compared_rows(found, shown)) > out.width:
+        shown -= 1
+    columns, rows = compared_rows(found, shown)
+    table = _table(*columns, right=range(1, len(columns)), whole=range(1, len(columns)))
+    table.columns[0].min_width = min(FOLDED, max(len(row[0]) for row in rows))
+    for row in rows:
+        table.add_row(*row)
+    _show(out, title, table)
+    if names[shown:]:
+        out.print(f"also measured, in compare.json and on the page: {', '.join(names[shown:])}")
+
+
+def _wide(table: tuple[Sequence[str], Sequence[Sequence[str]]]) -> int:
+    """How wide a table is: its longest cells, and a gap of two around each; the first column may fold."""
+    columns, rows = table
+    longest = [max(len(cell) for cell in cells) for cells in zip(columns, *rows, strict=True)]
+    return min(longest[0], FOLDED) + sum(longest[1:]) + 2 * len(longest)
+
+
+def compared_rows(table: Mapping[str, Any], shown: int = SHOWN) -> tuple[list[str], list[list[str]]]:
     """The columns and rows of a comparison."""
     names = list(dict.fromkeys(name for row in table["rows"] for name in row["metrics"]))
-    names = names[:SHOWN]
+    names = names[:shown]
     columns = ["method", *names, "p", "ε server", "ε release", "sent/round", "train"]
     return columns, [_compared_row(row, names) for row in table["rows"]]
 
@@ -123,16 +165,14 @@ def _compared_row(row: Mapping[str, Any], names: Sequence[str]) -> list[str]:
     cells = []
     for name in names:
         found = row["metrics"].get(name)
-        spread = f" ± {found['sd']:.4f}" if found and found["sd"] is not None else ""
-        cells.append(f"{found['mean']:.4f}{spread}" if found else "")
-    guarantees = {line["observer"]: line for line in row["privacy"] if line["unit"] == "user"}
-    sides = [_short(guarantees.get(observer)) for observer in ("server", "release")]
-    p = "" if row["p"] is None else f"{row['p']:.2g}"
-    sent = sized(row["traffic"]["up_bytes_per_client_round"])
-    return [row["method"], *cells, p, *sides, sent, f"{row['seconds']['train']:.2f} s"]
-
-
-def _short(line: Mapping[str, Any] | None) -> str:
-    if line is None:
-        return "–"
-    return "∞" if line["epsilon"] is None else f"{line['epsilon']:.3g}"
+        spread = f" ± {measured(found['sd'])}" if found and found["sd"] is not None else ""
+        cells.append(f"{measured(found['mean'])}{spread}" if found else "")
+    sides = [side(row["privacy"], observer) for observer in ("server", "release")]
+    return [
+        row["method"],
+        *cells,
+        chance(row["p"]),
+        *sides,
+        sent_text(row),
+        f"{row['seconds']['train']:.2f} s",
+    ]

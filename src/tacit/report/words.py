@@ -1,7 +1,7 @@
 """A guarantee in plain words: what it means for a person, for whom, and what it rests on."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 OBSERVERS: Mapping[str, tuple[str, str]] = {
@@ -10,6 +10,7 @@ OBSERVERS: Mapping[str, tuple[str, str]] = {
     "peer": ("Other people's devices", "may be written to by a device, and remember what they were told"),
     "release": ("Whoever gets the model", "holds every version of the shared model, and nothing else"),
 }
+LOWER_IS_BETTER = ("rmse", "mae")
 HARDLY_A_PROMISE = 8.0
 UNBOUNDED = "ε = ∞"
 
@@ -28,6 +29,28 @@ def sized(count: float) -> str:
     return ""
 
 
+def measured(value: float) -> str:
+    """A metric's value: four decimals, and three digits of what is too small for them.
+
+    Example:
+        >>> measured(0.93214), measured(0.0002), measured(0.0)
+        ('0.9321', '0.000200', '0.0000')
+    """
+    return f"{value:.4f}" if value == 0 or not abs(value) < 0.01 else f"{value:#.3g}"
+
+
+def chance(p: float | None) -> str:
+    """A p-value; nothing where none was computed.
+
+    Example:
+        >>> chance(0.0314), chance(3e-9), chance(None)
+        ('0.031', '< 0.0001', '')
+    """
+    if p is None:
+        return ""
+    return f"{p:.2g}" if p >= 1e-4 else "< 0.0001"
+
+
 def epsilon_text(line: Mapping[str, Any]) -> str:
     """One guarantee's number.
 
@@ -36,6 +59,41 @@ def epsilon_text(line: Mapping[str, Any]) -> str:
         ('ε = ∞', 'ε = 3.25 at δ = 1e-06')
     """
     return UNBOUNDED if line["epsilon"] is None else f"ε = {line['epsilon']:.4g} at δ = {line['delta']:g}"
+
+
+def for_whole_people(privacy: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    """Each observer's line about whole people; those about one interaction promise something else."""
+    return {line["observer"]: line for line in privacy if line["unit"] == "user"}
+
+
+def side(privacy: Iterable[Mapping[str, Any]], observer: str) -> str:
+    """One observer's epsilon for whole people, as a cell; a dash where the observer sees nothing.
+
+    Example:
+        >>> side([{"observer": "server", "unit": "user", "epsilon": None}], "server"), side([], "server")
+        ('∞', '–')
+    """
+    line = for_whole_people(privacy).get(observer)
+    if line is None:
+        return "–"
+    return "∞" if line["epsilon"] is None else f"{line['epsilon']:.3g}"
+
+
+def pooled(told: Mapping[str, Any]) -> bool:
+    """Whether all data lay in one place (a baseline, a central twin), of a result or a comparison's row.
+
+    Example:
+        >>> pooled({"twin": "central"}), pooled({"twin": "", "privacy": [], "traffic": {}})
+        (True, False)
+    """
+    if "central" in {told.get("twin"), told.get("settings", {}).get("twin")}:
+        return True
+    return bool(told["privacy"]) and not told["traffic"].get("up_bytes_per_client_round")
+
+
+def sent_text(told: Mapping[str, Any]) -> str:
+    """What a person sends in a round, of a result or a comparison's row."""
+    return "all data" if pooled(told) else sized(told["traffic"].get("up_bytes_per_client_round", 0))
 
 
 def observer_name(observer: str) -> str:
@@ -66,6 +124,16 @@ def best_guess(epsilon: float, delta: float) -> float:
     return min(1.0, (grown + delta) / (grown + 1.0))
 
 
+def of_100(share: float) -> str:
+    """A share as so many of 100; never rounded up to certainty.
+
+    Example:
+        >>> of_100(0.75), of_100(0.99995)
+        ('75', '99.99')
+    """
+    return f"{100 * share:.0f}" if share < 0.995 else f"{min(99.99, 100 * share):.2f}"
+
+
 def protected(unit: str, adjacency: str) -> str:
     """What an attacker tries to tell apart.
 
@@ -87,6 +155,20 @@ def protected(unit: str, adjacency: str) -> str:
     )
 
 
+def told_apart(unit: str, adjacency: str) -> tuple[str, str]:
+    """The unit and the adjacency, each by its name and in words.
+
+    Example:
+        >>> told_apart("user", "add-remove")
+        ('user: all of a person', 'add-remove: took part, or did not')
+    """
+    whole = unit == "user"
+    units = "user: all of a person" if whole else "interaction: one rating or click"
+    if adjacency == "replace-one":
+        return units, f"replace-one: this {'history' if whole else 'one'}, or any other"
+    return units, f"add-remove: {'took part, or did not' if whole else 'it happened, or did not'}"
+
+
 def meaning(line: Mapping[str, Any]) -> str:
     """The sentence next to an epsilon.
 
@@ -105,15 +187,24 @@ def meaning(line: Mapping[str, Any]) -> str:
         return "Nothing is proved here: take it that they can learn everything about a person."
     epsilon, delta = float(line["epsilon"]), float(line["delta"])
     what = protected(line["unit"], line["adjacency"])
-    guess = best_guess(epsilon, delta)
-    shown = f"{100 * guess:.0f}" if guess < 0.995 else f"{min(99.99, 100 * guess):.2f}"
+    shown = of_100(best_guess(epsilon, delta))
     text = (
         f"Asked {what}, and whatever else they know, they guess right at most {shown} times in 100 "
         "(a coin: 50)."
     )
-    if epsilon > HARDLY_A_PROMISE:
+    if weak(line):
         return text + " So large an ε promises next to nothing in practice."
     return text
+
+
+def weak(line: Mapping[str, Any]) -> bool:
+    """Whether a bound was proved that is too large to promise anything in practice.
+
+    Example:
+        >>> weak({"epsilon": 20.0}), weak({"epsilon": 1.0}), weak({"epsilon": None})
+        (True, False, False)
+    """
+    return line["epsilon"] is not None and line["epsilon"] > HARDLY_A_PROMISE
 
 
 def mode_words(mode: str) -> str:
@@ -129,10 +220,14 @@ def mode_words(mode: str) -> str:
 
 
 def units_text(name: str, value: float) -> str:
-    """A number of the paper's own units: parameters, or latent vectors.
+    """A number of the paper's own units: parameters, bytes, or latent vectors.
 
     Example:
         >>> units_text("parameters_per_client", 53824.0), units_text("client_to_server", 2.5)
         ('53,824.0', '2.5 vectors')
+        >>> units_text("bytes_up", 400.0)
+        '400 B'
     """
+    if name.startswith("bytes"):
+        return sized(value)
     return f"{value:,.1f}" + ("" if name.startswith("parameters") else " vectors")
