@@ -44,6 +44,7 @@ def compare(
 ) -> int:
     """Run several methods on the same data, splits and seeds, and print one table."""
     from tacit.config.comparison import compared, contestants  # heavy rooms load on first use
+    from tacit.config.experiment import method_of
 
     if len(set(methods)) < len(methods):
         raise TacitError("a method is named twice", "name each once")
@@ -60,6 +61,8 @@ def compare(
     base = options.experiment(methods[0].split(":")[0], given)
     folder = out or Path("runs") / f"compare-{datetime.now().astimezone():%Y%m%d-%H%M%S}"
     entries = contestants(methods, base, beside=not only)
+    for entry in entries:
+        method_of(entry.experiment)  # what one cannot do is refused before the first of them trains
     with stopping(folder), Watching(quiet=quiet or as_json) as watching, watching.stops_softly():
         table = compared(entries, seeds, folder, data_dir, threads, watching)
     if as_json:
@@ -82,14 +85,19 @@ def stopping(folder: Path) -> Generator[None]:
 
 def show(table: dict[str, Any]) -> None:
     """Print the table."""
-    from tacit.report.tables import compared_rows, print_rows
+    from tacit.report.tables import print_compared
 
-    columns, rows = compared_rows(table)
-    print_rows(
-        f"{table['seeds']} seed(s); p: {paired(table)}",
-        columns,
-        rows,
-    )
+    print_compared(f"{over(table['seeds'])}; p: {paired(table)}", table)
+
+
+def over(seeds: int) -> str:
+    """What a table's numbers are of.
+
+    Example:
+        >>> over(1), over(3)
+        ('1 seed', 'mean ± standard deviation over 3 seeds')
+    """
+    return "1 seed" if seeds == 1 else f"mean ± standard deviation over {seeds} seeds"
 
 
 def paired(table: dict[str, Any]) -> str:
@@ -97,6 +105,7 @@ def paired(table: dict[str, Any]) -> str:
 
     Example:
         >>> paired({"primary": "rmse", "reference": "fedmf", "pairs": "people"})
-        'paired over people on rmse against fedmf, Holm'
+        "Student's t paired over people on rmse against fedmf, Holm's correction"
     """
-    return f"paired over {table['pairs']} on {table['primary']} against {table['reference']}, Holm"
+    tested = f"paired over {table['pairs']} on {table['primary']}"
+    return f"Student's t {tested} against {table['reference']}, Holm's correction"

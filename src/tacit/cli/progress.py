@@ -8,8 +8,11 @@ from types import FrameType, TracebackType
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.table import Column
 
 from tacit.runtime.listener import Listener
+
+SHOWN = 2  # of the newest numbers; the table at the end has all of them
 
 
 class Watching(Listener):
@@ -18,11 +21,13 @@ class Watching(Listener):
     def __init__(self, *, quiet: bool) -> None:
         self._console = Console(stderr=True)
         self._bar = Progress(
-            TextColumn("{task.description:>10}"),
-            BarColumn(),
+            TextColumn("{task.description:>10}", table_column=Column(no_wrap=True, min_width=10)),
+            BarColumn(bar_width=24),
             MofNCompleteColumn(),
             TimeRemainingColumn(),
-            TextColumn("{task.fields[facts]}"),
+            TextColumn(
+                "{task.fields[facts]}", table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1)
+            ),
             console=self._console,
             transient=True,
             disable=quiet or not sys.stderr.isatty(),
@@ -33,6 +38,7 @@ class Watching(Listener):
 
     def __enter__(self) -> "Watching":
         self._bar.start()
+        self._task = self._bar.add_task("loading", total=None, facts="")
         return self
 
     def __exit__(
@@ -49,13 +55,14 @@ class Watching(Listener):
     def step(self, done: int, facts: Mapping[str, float]) -> None:
         """Move the bar."""
         if facts:
-            self._facts = "  ".join(f"{name} {value:.4f}" for name, value in facts.items())
+            shown = list(facts.items())[:SHOWN]
+            self._facts = "  ".join(f"{name} {value:.4f}" for name, value in shown)
         if self._task is not None:
             self._bar.update(self._task, completed=done, facts=self._facts)
 
     def warn(self, line: str) -> None:
         """One line above the bar."""
-        self._console.print(f"tacit: {line}", style="yellow", highlight=False)
+        self._console.print(f"tacit: {line}", style="yellow", highlight=False, soft_wrap=True)
 
     def stopping(self) -> bool:
         """Whether Ctrl-C (or a polite kill) was pressed."""

@@ -55,9 +55,9 @@ def run(
         raise TacitError("--resume continues a run as it was configured", "give --resume FOLDER alone")
     if resume is None and not method:
         raise TacitError("no method given", "write tacit run fedrec++, or see `tacit methods`")
-    from tacit.config.session import continued, started  # heavy rooms load on first use
-
     with Watching(quiet=quiet or as_json) as watching, watching.stops_softly():
+        from tacit.config.session import continued, started  # heavy rooms load while somebody watches
+
         began = time.perf_counter()
         if resume is not None:
             session = continued(resume, data_dir, threads)
