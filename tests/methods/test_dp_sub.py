@@ -14,6 +14,7 @@ from tacit.config.experiment import with_protection
 from tacit.data.interactions import Features
 from tacit.errors import TacitError
 from tacit.ledger.privacy import PrivacyLedger
+from tacit.local.sampled_pairs import drawn, places
 from tacit.methods.dp_sub import dp_fedmf, priv_fedmf_sub
 from tacit.methods.fedrec import fedmf
 from tacit.rng import SeededKeys
@@ -43,20 +44,25 @@ def trained(method, federation, seed=1, execution=None):
     return world, records
 
 
+def samples_of(local, cohort, keys, round, place):
+    negatives = local.negatives_per_item
+    return drawn(cohort, keys, round, place, epochs=local.epochs, negatives=negatives, pool=local.pool)
+
+
 def slow_client(world, user, vector, rows, place):
     """The samples of one client in the coming round, and what the slow loop makes of them."""
     local: Any = world.method.exchanges[0].local
     local = getattr(local, "inner", local)
     cohort = world.federation.cohort(np.array([user], dtype=np.int32))
-    drawn = local._drawn(cohort, world.keys, world.server.round, place, local.epochs)
+    found = samples_of(local, cohort, world.keys, world.server.round, place)
     epochs = []
     for epoch in range(local.epochs):
-        mine = slice(epoch * drawn.room[0], epoch * drawn.room[0] + drawn.counts[0, epoch])
+        mine = slice(epoch * found.room[0], epoch * found.room[0] + found.counts[0, epoch])
         epochs.append(
             list(
                 zip(
-                    drawn.touched[drawn.slots[mine]].tolist(),
-                    drawn.labels[mine].astype(int).tolist(),
+                    found.touched[found.slots[mine]].tolist(),
+                    found.labels[mine].astype(int).tolist(),
                     strict=True,
                 )
             )
@@ -316,10 +322,10 @@ def test_the_negatives_that_are_replayed_are_those_that_were_drawn():
     local: Any = world.method.exchanges[0].local
     cohort = world.federation.cohort(world.federation.people)
     told = local.negatives(cohort, world.keys, 3)
-    drawn = local._drawn(cohort, world.keys, 3, None, local.epochs)
+    found = samples_of(local, cohort, world.keys, 3, places({}, cohort.catalogue))
     for client in range(len(cohort)):
-        first = slice(drawn.starts[client], drawn.starts[client] + drawn.counts[client, 0])
-        rows = drawn.touched[drawn.touched_starts[client] + drawn.slots[first]][drawn.labels[first] == 0]
+        first = slice(found.starts[client], found.starts[client] + found.counts[client, 0])
+        rows = found.touched[found.touched_starts[client] + found.slots[first]][found.labels[first] == 0]
         mine = told.ids[told.starts[client] : told.starts[client] + told.lengths[client]]
         assert sorted(mine.tolist()) == sorted(rows.tolist())
 

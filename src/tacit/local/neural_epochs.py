@@ -13,18 +13,17 @@ from typing import Any, Literal
 import numpy as np
 
 from tacit.errors import TacitError
-from tacit.kernels.logistic import Samples, draw_samples
-from tacit.local.logistic_factors import places
 from tacit.local.neural_steps import Networks, alike, trained
+from tacit.local.sampled_pairs import Pool, drawn, first_negatives, places, whole_tables
 from tacit.local.work import Broadcast, Inbox, LocalWork, Work
 from tacit.models.neural_cf import TABLES, layers
 from tacit.rng import Keys
-from tacit.types import Array, Cohort, Index, Long, Rows, Segment
+from tacit.types import Array, Cohort, Rows, Segment
 
 
 @dataclass(frozen=True)
 class NeuralEpochs(LocalWork):
-    """``epochs`` passes in batches with ``negatives_per_item`` fresh unseen items per own item and epoch.
+    """``epochs`` passes in batches over own items and sampled others (see ``sampled_pairs``).
 
     What leaves is the change of every array: ``after - before``. ``sends`` is ``touched`` (item rows that
     samples touched, with their ids) or ``received`` (a row for every row received). ``side_by_side`` and
@@ -37,7 +36,7 @@ class NeuralEpochs(LocalWork):
     negatives_per_item: int
     depth: int
     adam: Literal["lazy", "dense"] = "lazy"
-    pool: Literal["catalogue", "received"] = "catalogue"
+    pool: Pool = "catalogue"
     sends: Literal["touched", "received"] = "touched"
     side_by_side: int = 4
     device: str = "cpu"
@@ -55,26 +54,9 @@ class NeuralEpochs(LocalWork):
             raise TacitError("no CUDA device is available", "leave --device out to compute on the CPU")
         return replace(self, device=device, side_by_side=64 if device == "cuda" else self.side_by_side)
 
-    def _drawn(self, cohort: Cohort, keys: Keys, round: int, place: Index | None, epochs: int) -> Samples:
-        return draw_samples(
-            cohort.offsets,
-            cohort.items,
-            keys.users(cohort.users, "negatives", round),
-            negatives=self.negatives_per_item,
-            epochs=epochs,
-            catalogue=cohort.catalogue,
-            place=place,
-            inside=place >= 0 if place is not None and self.pool == "received" else None,
-        )
-
     def negatives(self, cohort: Cohort, keys: Keys, round: int) -> Segment | None:
         """The first epoch's negatives, before a sub-model leaves some of them out."""
-        drawn = self._drawn(cohort, keys, round, None, 1)
-        owner = np.repeat(np.arange(len(cohort)), drawn.counts[:, 0])
-        lost = drawn.labels == 0
-        ids = drawn.touched[drawn.touched_starts[owner] + drawn.slots][lost]
-        lengths = np.bincount(owner[lost], minlength=len(cohort))
-        return Segment(np.cumsum(lengths) - lengths, lengths, ids)
+        return first_negatives(cohort, keys, round, self.negatives_per_item)
 
     def run(
         self,
@@ -86,8 +68,10 @@ class NeuralEpochs(LocalWork):
     ) -> Work:
         """Draw, train, and tell the change."""
         del inbox
-        place = places(received.arrays, cohort.catalogue)
-        samples = self._drawn(cohort, keys, received.round, place, self.epochs)
+        samples = drawn(
+            cohort, keys, received.round, places(received.arrays, cohort.catalogue),
+            epochs=self.epochs, negatives=self.negatives_per_item, pool=self.pool,
+        )  # fmt: skip
         lengths = samples.touched_counts
         starts = np.cumsum(lengths) - lengths
         ids = np.concatenate(
@@ -117,16 +101,11 @@ class NeuralEpochs(LocalWork):
                 update[name][group] = after.whole[name] - shared[name]
             for name in mine:
                 mine[name][group] = after.whole[name]
-        return Work(self._told(update, starts, lengths, ids, shared), mine)
-
-    def _told(
-        self, update: dict[str, Any], starts: Long, lengths: Long, ids: Index, shared: Mapping[str, Any]
-    ) -> dict[str, Any]:
-        if self.sends == "touched":
-            return {**update, **{name: Rows(starts, lengths, ids, update[name]) for name in TABLES}}
-        owner = np.repeat(np.arange(len(starts)), lengths)
         for name in TABLES:
-            whole = np.zeros((len(starts), *shared[name].shape), dtype=np.float32)
-            whole[owner, ids] = update[name]
-            update[name] = whole
-        return update
+            told = update[name]
+            update[name] = (
+                Rows(starts, lengths, ids, told)
+                if self.sends == "touched"
+                else whole_tables(lengths, ids, told, len(shared[name]))
+            )
+        return Work(update, mine)
