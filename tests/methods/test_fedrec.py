@@ -178,6 +178,25 @@ def test_every_setting_matters(change):
     assert not np.array_equal(before, after)
 
 
+@pytest.mark.parametrize(
+    "idle",
+    [
+        {"epochs": 3},
+        {"batch": 64},
+        {"negatives": 2},
+        {"sends": "received"},
+        {"feedback": "implicit", "decay": 0.9},
+        {"feedback": "implicit", "reg": 0.1},
+        {"feedback": "implicit", "init": "normal"},
+        {"feedback": "implicit", "sums": "grid"},
+        {"feedback": "implicit", "precision": "float64"},
+    ],
+)
+def test_a_setting_without_effect_is_refused(idle):
+    with pytest.raises(TacitError, match=f"{list(idle)[-1]} does nothing"):
+        fedmf(**idle)
+
+
 def test_the_number_of_denoisers_matters_to_the_bytes_but_not_to_the_model():
     federation = tiny_federation(users=20, items=30)
     worlds = [

@@ -58,6 +58,7 @@ from tacit.settings import (
     Share,
     checked,
     head_count,
+    settings_of,
 )
 from tacit.transport.direct import direct
 from tacit.types import Index
@@ -172,8 +173,9 @@ def fedmf(
 
     With ratings it is FedRec without fillers, and the settings are those of :func:`fedrec`; ``epochs``,
     ``batch``, ``negatives`` and ``sends`` belong to implicit feedback (see ``dp_sub``), which in turn has no
-    decay, reg, init, sums and precision. What is not given follows from ``feedback``: dim 20 or 32, rounds
-    300 or 400, rate 0.4 or 0.0015, all clients or a tenth, spread 0.005 or 0.1.
+    decay, reg, init, sums and precision; a setting of the other kind is refused. What is not given follows
+    from ``feedback``: dim 20 or 32, rounds 300 or 400, rate 0.4 or 0.0015, all clients or a tenth, spread
+    0.005 or 0.1.
 
     Example:
         >>> fedmf(dim=8).exchanges[0].protections.stages
@@ -181,6 +183,11 @@ def fedmf(
         >>> fedmf(feedback="implicit").rounds
         400
     """
+    _refuse_idle(
+        feedback,
+        {"epochs": epochs, "batch": batch, "negatives": negatives, "sends": sends},
+        {"decay": decay, "reg": reg, "init": init, "sums": sums, "precision": precision},
+    )
     if feedback == "implicit":
         recipe = Recipe(
             dim or 32, rounds or 400, rate or 0.0015, epochs, batch, negatives, clients or 0.1, spread or 0.1,
@@ -195,6 +202,16 @@ def fedmf(
     )  # fmt: skip
     paper = replace(PAPER, says="ratings never leave the device (no claim about the gradients that do)")
     return replace(method, name="fedmf", paper=paper)
+
+
+def _refuse_idle(feedback: str, of_implicit: Mapping[str, Any], of_explicit: Mapping[str, Any]) -> None:
+    """A setting of the other kind of feedback would be silently without effect."""
+    other, idle = ("explicit", of_explicit) if feedback == "implicit" else ("implicit", of_implicit)
+    for name, value in idle.items():
+        if value != settings_of(fedmf)[name].default:
+            raise TacitError(
+                f"{name} does nothing with feedback={feedback}", f"leave it out, or set feedback={other}"
+            )
 
 
 @checked
