@@ -26,14 +26,18 @@ class TacitError(Exception):
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """Return ``did you mean 'x'?`` for the closest known name, or the list of all names.
+    """Return ``did you mean 'x'?`` for the closest known name, or the list of all names, if there are any.
 
     Example:
         >>> nearest("fedrek", ["fedrec", "fedmf"])
         "did you mean 'fedrec'?"
         >>> nearest("zzz", ["b", "a"])
         'known: a, b'
+        >>> nearest("zzz", [])
+        'there is none'
     """
     names = sorted(known)
+    if not names:
+        return "there is none"
     close = difflib.get_close_matches(word, names, n=1)
     return f"did you mean '{close[0]}'?" if close else "known: " + ", ".join(names)

@@ -12,7 +12,8 @@ from tacit.errors import TacitError
 
 if TYPE_CHECKING:
     from tacit.config.experiment import Experiment
-    from tacit.config.serving import Recommended, Served
+    from tacit.config.serving import Served
+    from tacit.config.top import Recommended
     from tacit.data.interactions import Dataset
     from tacit.runtime.listener import Listener
 

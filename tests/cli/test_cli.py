@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 from safetensors.numpy import load_file
 
 from tacit import codec
+from tacit.cli.main import main
 
 TINY = "demo:users=60,items=50,mean=15"
 
@@ -26,6 +28,23 @@ def tacit(*words, cwd=None, **environment):
         timeout=120,
         check=False,
     )
+
+
+@pytest.fixture
+def refused(tmp_path, monkeypatch, capsys):
+    """Runs a command in this process and an empty folder; the one line it refuses with."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TACIT_DATA", "")
+
+    def said(*words):
+        assert main([str(word) for word in words]) == 2
+        printed = capsys.readouterr()
+        assert printed.out == ""
+        assert printed.err.startswith("tacit: ")
+        assert printed.err.count("\n") == 1
+        return printed.err
+
+    return said
 
 
 @pytest.fixture(scope="module")
@@ -157,6 +176,18 @@ def test_a_stopped_or_killed_run_resumes_to_the_same_numbers(how, tmp_path, unin
         (["run", "fedrec", "--set", "rho=-1"], "at least 0"),
         (["run", "fedrec", "--rounds", "-3"], "--rounds"),
         (["run", "fedrec", "--rounds", "0"], "above 0"),
+        (["run", "pop", "--rounds", "3"], "leave --rounds out"),
+        (["run", "pop", "--set", "preset=paper"], "pop has no preset 'paper'; there is none"),
+        (["run", "fedrec", "--data", "demo:users=99999999999"], "too many"),
+        (["run", "fedrec", "--data", TINY, "--rounds", "2", "--out", "/dev/null/runs"], "/dev/null/runs"),
+        (["compare", "fedmf", "fedrec:roh=1", "--data", TINY], "did you mean 'rho'"),
+        (["compare", "fedmf", "fedrec++:denoisers=0.5:rho=0", "--data", TINY], "above 0"),
+        (["run", "pop", "--data", TINY, "--metrics", "hr@5,rmse"], "pop predicts no ratings"),
+        (["run", "fedrec", "--data", TINY, "--set", "clients=90"], "up to 60"),
+        (
+            ["run", "fedrec++", "--data", TINY, "--set", "denoisers=60", "--out", "a/b"],
+            "at least one denoiser",
+        ),
         (["run", "fedrec", "--metrics", "hr@x"], "no metric is called"),
         (["run", "fedrec", "--protect", "gridd:4"], "did you mean 'grid'"),
         (["run", "fedrec", "--transport", "pigeon"], "direct"),
@@ -172,14 +203,15 @@ def test_a_stopped_or_killed_run_resumes_to_the_same_numbers(how, tmp_path, unin
         (["frobnicate"], "frobnicate"),
     ],
 )
-def test_a_mistake_is_one_line_and_leaves_nothing_behind(words, said, tmp_path):
-    done = tacit(*words, cwd=tmp_path)
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert done.stderr.startswith("tacit: ")
-    assert done.stderr.count("\n") == 1
-    assert said in done.stderr
+def test_a_mistake_is_one_line_and_leaves_nothing_behind(words, said, refused, tmp_path):
+    assert said in refused(*words)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_mistake_ends_the_process_with_2(tmp_path):
+    done = tacit("run", "fedrek", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "tacit: no method is called 'fedrek'; did you mean 'fedrec'?\n"
 
 
 @pytest.mark.parametrize(
@@ -190,15 +222,15 @@ def test_a_mistake_is_one_line_and_leaves_nothing_behind(words, said, tmp_path):
         ("user,thing\n1,2\n", "item"),
         ("user,item,rating\n", "no rows"),
         ("user,item,rating\n1,2,nan\n", "line 2"),
+        ("user,item,rating\n1,2,3\n1,caf\xe9,4\n", "line 3"),
+        ('user,item,rating\n1,"a,b",3\n1,caf\xe9,4\n', "line 3"),
     ],
 )
-def test_a_malformed_file_is_named_with_its_line(text, said, tmp_path):
-    (tmp_path / "log.csv").write_text(text)
-    done = tacit("run", "fedrec", "--data", "log.csv", cwd=tmp_path)
-    assert done.returncode == 2
-    assert done.stderr.count("\n") == 1
-    assert "log.csv" in done.stderr
-    assert said in done.stderr
+def test_a_malformed_file_is_named_with_its_line(text, said, refused, tmp_path):
+    (tmp_path / "log.csv").write_bytes(text.encode("latin-1"))
+    line = refused("run", "fedrec", "--data", "log.csv")
+    assert "log.csv" in line
+    assert said in line
     assert [path.name for path in tmp_path.iterdir()] == ["log.csv"]
 
 
@@ -211,12 +243,66 @@ def test_an_occupied_folder_is_left_alone(finished):
     assert sorted(path.stat().st_mtime_ns for path in folder.rglob("*")) == before
 
 
-def test_a_folder_of_another_version_is_refused(finished, tmp_path):
+def test_a_folder_of_another_version_is_refused(finished, refused, tmp_path):
     config = (finished[0] / "config.toml").read_text().replace("layout = 1", "layout = 99")
     (tmp_path / "config.toml").write_text(config)
-    done = tacit("run", "--resume", tmp_path)
-    assert done.returncode == 2
-    assert "another version" in done.stderr
+    for words in (["--resume", tmp_path], [tmp_path / "config.toml"]):
+        assert "another version" in refused("run", *words)
+    assert [path.name for path in tmp_path.iterdir()] == ["config.toml"]
+
+
+def without_the_ledger(run):
+    (run / "ledger.jsonl").unlink()
+
+
+def with_a_damaged_ledger(run):
+    (run / "ledger.jsonl").write_bytes(b"{" * (run / "ledger.jsonl").stat().st_size)
+
+
+def with_a_foreign_checkpoint(run):
+    shutil.copy(run / "model" / "shared.safetensors", run / "checkpoint.safetensors")
+
+
+def with_a_cut_checkpoint(run):
+    (run / "checkpoint.safetensors").write_bytes((run / "checkpoint.safetensors").read_bytes()[:400])
+
+
+@pytest.mark.parametrize(
+    ("harm", "said"),
+    [
+        (without_the_ledger, "shorter than it was"),
+        (with_a_damaged_ledger, "damaged"),
+        (with_a_foreign_checkpoint, "does not fit"),
+        (with_a_cut_checkpoint, "cannot be read as a checkpoint"),
+    ],
+)
+def test_a_damaged_folder_is_not_gone_on_with(harm, said, finished, refused, tmp_path):
+    """A run that went on without its ledger would report less than what left the devices."""
+    run = tmp_path / "run"
+    shutil.copytree(finished[0], run)
+    (run / "result.json").unlink()
+    harm(run)
+    assert said in refused("run", "--resume", run)
+    assert not (run / "result.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("protect = [1]", "wrong kind"),
+        ("metrics = [1]", "wrong kind"),
+        ("delta = 2.0", "below 1"),
+        ("delta = nan", "below 1"),
+        ("sed = 1", "did you mean 'seed'"),
+        ("seed = true", "wrong kind"),
+        ("[settings]\nroh = 1", "did you mean 'rho'"),
+        ("[settings]\nrho = [1]", "at least 0"),
+    ],
+)
+def test_a_mistake_in_an_experiment_file_is_one_line(line, said, refused, tmp_path):
+    (tmp_path / "mine.toml").write_text(f'method = "fedrec"\ndata = "{TINY}"\n{line}\n')
+    assert said in refused("run", "mine.toml")
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.toml"]
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")

@@ -1,6 +1,7 @@
 """The ``tacit`` command. Errors are one line on stderr and exit 2; Ctrl-C saves and exits 130."""
 
 import os
+import re
 import sys
 from typing import Annotated, Any
 
@@ -95,12 +96,17 @@ def main(arguments: list[str] | None = None) -> int:
         command = context.command_path if context else "tacit"
         if type(error).__name__ == "NoArgsIsHelpError":
             return _failed(f"no command given; see '{command} --help'")
-        return _failed(f"{_one_line(error.format_message()).rstrip('.')}; see '{command} --help'")  # type: ignore[attr-defined]
+        said = _said_once(_one_line(error.format_message()))  # type: ignore[attr-defined]
+        return _failed(f"{said.rstrip('.')}; see '{command} --help'")
     except (typer.Abort, KeyboardInterrupt):
         return 130
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        return _failed(f"{error.filename or 'a file'}: {error.strerror or error}; check that path")
+    except MemoryError as error:
+        return _failed(f"not enough memory ({error}); use fewer people or items, or a smaller model")
     return returned if isinstance(returned, int) else 0
 
 
@@ -111,6 +117,11 @@ def _failed(line: str) -> int:
 
 def _one_line(text: str) -> str:
     return " ".join(text.split())
+
+
+def _said_once(text: str) -> str:
+    """Without a sentence told twice: the parser and its parser both guess what a command was meant to be."""
+    return re.sub(r"(Did you mean [^?]*\?)( \1)+", r"\1", text)
 
 
 def entry() -> None:

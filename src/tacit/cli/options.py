@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tacit.config.experiment import Experiment
 from tacit.errors import TacitError
+
+if TYPE_CHECKING:
+    from tacit.config.experiment import Experiment
 
 Data = Annotated[str, typer.Option(help="A data set by name, or the path of a CSV, Parquet or .inter file.")]
 DataDir = Annotated[Path | None, typer.Option(help="Where data sets lie (else $TACIT_DATA, else the cache).")]
@@ -57,11 +59,13 @@ def settings_from(texts: Sequence[str] | None) -> dict[str, Any]:
     return settings
 
 
-def experiment(method: str, given: Mapping[str, Any]) -> Experiment:
+def experiment(method: str, given: Mapping[str, Any]) -> "Experiment":
     """The experiment the command line asks for; ``method`` may also be an experiment file (TOML).
 
     What the command line says wins over what the file says.
     """
+    from tacit.config.experiment import Experiment  # heavy rooms load on first use
+
     said = {key: value for key, value in given.items() if value}
     if not method.endswith(".toml"):
         return Experiment.from_mapping({"method": method, **said})

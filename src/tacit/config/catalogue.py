@@ -90,7 +90,7 @@ def resolved_settings(name: str, given: Mapping[str, Any], data: str) -> dict[st
         known = presets(name) if name in methods() else {}
         if given["preset"] not in known:
             raise TacitError(
-                f"{name} has no preset {given['preset']!r}", nearest(str(given["preset"]), known) or "none"
+                f"{name} has no preset {given['preset']!r}", nearest(str(given["preset"]), known)
             )
         chosen = known[given["preset"]](data, parsed)
     defaults = {key: setting.default for key, setting in settings_of(maker).items()}

@@ -11,7 +11,7 @@ from tacit.data.interactions import Dataset
 from tacit.errors import TacitError, nearest
 from tacit.evaluate.protocol import parse_metric
 from tacit.round import Exchange, Method
-from tacit.runtime.folder import own_data
+from tacit.runtime.folder import LAYOUT, own_data, refuse_other_layout
 from tacit.runtime.run import Fitting, Plan
 from tacit.settings import known_setting
 from tacit.transport.transport import Transport
@@ -67,7 +67,7 @@ class Experiment:
             ) from error
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise TacitError(f"{path} is not TOML: {error}", "give an experiment file in TOML") from error
-        values.pop("layout", None)
+        refuse_other_layout(values.pop("layout", LAYOUT), path)
         return cls.from_mapping(own_data(values, path.parent))
 
     def to_mapping(self) -> dict[str, Any]:
@@ -91,7 +91,8 @@ _KINDS = {
 
 def _refuse_wrong_kind(key: str, value: Any) -> None:
     kind = _KINDS.get(key, str)
-    if not isinstance(value, kind) or isinstance(value, bool):
+    within = value if isinstance(value, list | tuple) else ()
+    if not isinstance(value, kind) or isinstance(value, bool) or not all(isinstance(v, str) for v in within):
         raise TacitError(f"experiment key {key} = {value!r} is of the wrong kind", "see `tacit run --help`")
 
 
@@ -109,6 +110,8 @@ def resolved(
     method = _method(experiment, settings)
     dataset = load(experiment.data, data_dir) if dataset is None else dataset
     ratings = dataset.scale is not None and method.predicts_ratings
+    if dataset.scale is None:
+        _refuse_metrics_of_ratings(experiment, dataset.name, "has no rating scale")
     chosen = experiment.split or ("ratings-5fold:1" if ratings else _usual(dataset))
     parts = split(dataset, chosen, seed=experiment.seed)
     rounds = method.rounds if isinstance(method, Method) and "rounds" in settings else 0
@@ -148,9 +151,13 @@ def checked_settings(experiment: Experiment) -> dict[str, Any]:
     for metric in experiment.metrics:
         parse_metric(metric)
     _refuse_unknown_device(experiment.device)
+    if not 0 < experiment.delta < 1:
+        raise TacitError(f"delta={experiment.delta:g} is not possible", "give a number above 0 and below 1")
     if experiment.rounds < 0 or experiment.evaluate_every < 0:
         raise TacitError("a negative number of rounds", "give --rounds 1 or more")
-    if experiment.rounds and name in catalogue.methods():
+    if experiment.rounds and name in catalogue.baselines():
+        raise TacitError(f"{name} is fitted at once and has no rounds", "leave --rounds out")
+    if experiment.rounds:
         settings["rounds"] = known_setting(catalogue.methods()[name], "rounds", name).checked(
             experiment.rounds
         )
@@ -167,17 +174,34 @@ def _refuse_unknown_device(device: str) -> None:
             raise TacitError("no CUDA device is available", "leave --device out to compute on the CPU")
 
 
+def _refuse_metrics_of_ratings(experiment: Experiment, who: str, lacks: str) -> None:
+    asked = [name for name in experiment.metrics if parse_metric(name).of_ratings]
+    if asked:
+        raise TacitError(f"{who} {lacks}, so there is no {' and '.join(asked)}", "ask for hr@10 or ndcg@10")
+
+
 def _usual(dataset: Dataset) -> str:
     return "leave-one-out" if dataset.interactions.times is None else "leave-last-out"
 
 
 def _method(experiment: Experiment, settings: Mapping[str, Any]) -> Method | Fitting:
-    if experiment.method in catalogue.baselines():
-        if experiment.protect or experiment.transport:
-            raise TacitError(
-                f"{experiment.method} sees all data in one place", "leave --protect and --transport out"
-            )
-        return Fitting(catalogue.baselines()[experiment.method], settings)
+    method = _fitting(experiment, settings) or _federated(experiment, settings)
+    if not method.predicts_ratings:
+        _refuse_metrics_of_ratings(experiment, experiment.method, "predicts no ratings")
+    return method
+
+
+def _fitting(experiment: Experiment, settings: Mapping[str, Any]) -> Fitting | None:
+    if experiment.method not in catalogue.baselines():
+        return None
+    if experiment.protect or experiment.transport:
+        raise TacitError(
+            f"{experiment.method} sees all data in one place", "leave --protect and --transport out"
+        )
+    return Fitting(catalogue.baselines()[experiment.method], settings)
+
+
+def _federated(experiment: Experiment, settings: Mapping[str, Any]) -> Method:
     method = catalogue.built(experiment.method, settings)
     for spec in experiment.protect:
         method = with_protection(method, spec)

@@ -4,11 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from tacit.config.experiment import Experiment, resolved
+from tacit.config.top import Recommended, refuse_off_scale, top
 from tacit.data import Dataset, Ids, Interactions, load, ordered
 from tacit.errors import TacitError
 from tacit.evaluate.protocol import Evaluation
@@ -20,14 +21,6 @@ from tacit.runtime.folder import RunFolder
 from tacit.runtime.run import Fitting, Plan, evaluate_plan, federation_of, fitted_baseline
 from tacit.runtime.simulate import surroundings
 from tacit.types import Array, Cohort, Index
-
-
-class Recommended(NamedTuple):
-    """One item of a list."""
-
-    item: int | str
-    score: float
-    title: str
 
 
 @dataclass(frozen=True)
@@ -103,27 +96,17 @@ class Served:
         found = _located(theirs.item_ids, ids)[theirs.interactions.items]
         order = np.argsort(found[found >= 0], kind="stable")
         items, values = found[found >= 0][order], theirs.interactions.values[found >= 0][order]
-        self._refuse_off_scale(called, values)
+        refuse_off_scale(self.plan.dataset.scale, values, called)
         offsets = np.array([0, len(items)], dtype=np.int64)
         return Cohort(np.zeros(1, dtype=np.int32), offsets, items, values, len(ids)), int((found < 0).sum())
 
-    def _refuse_off_scale(self, called: str, values: Any) -> None:
-        scale = self.plan.dataset.scale
-        if scale and len(values) and not (values.min() >= scale.low and values.max() <= scale.high):
-            raise TacitError(
-                f"{called} holds ratings outside {scale.low:g} to {scale.high:g}", "use the data set's scale"
-            )
-
     def _top(self, scorer: Scorer, user: int, seen: Index, k: int) -> list[Recommended]:
-        scores = np.array(scorer.scores(np.array([user], dtype=np.int32))[0], dtype=np.float64)
-        scores[seen] = -np.inf
-        best = np.argsort(-scores, kind="stable")[: min(k, len(scores) - len(seen))]
-        titles = self.plan.dataset.item_features.texts.get("title")
-        names = [str(titles[item]) if titles is not None else "" for item in best]
-        raws = [self.plan.dataset.item_ids.raw(int(item)) for item in best]
-        return [
-            Recommended(raw, float(scores[at]), name) for raw, at, name in zip(raws, best, names, strict=True)
-        ]
+        scores = scorer.scores(np.array([user], dtype=np.int32))[0]
+        return top(scores, seen, k, self._raws, self.plan.dataset.item_features.texts.get("title"))
+
+    @cached_property
+    def _raws(self) -> list[int | str]:
+        return self.plan.dataset.item_ids.values.tolist()
 
 
 def opened(path: Path, data_dir: Path | None) -> Served:

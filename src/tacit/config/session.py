@@ -2,6 +2,7 @@
 
 import re
 import shutil
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -11,9 +12,10 @@ from tacit.config.experiment import Experiment, resolved
 from tacit.config.tracking import tracked
 from tacit.data.frames import written_table
 from tacit.data.interactions import Dataset
+from tacit.data.spec import parsed
 from tacit.errors import TacitError
 from tacit.runtime.checkpoint import told
-from tacit.runtime.folder import OWN_DATA, RunFolder
+from tacit.runtime.folder import CONFIG, OWN_DATA, RunFolder
 from tacit.runtime.listener import Listener
 from tacit.runtime.run import Interrupted, Plan, execute
 from tacit.runtime.simulate import Execution
@@ -29,6 +31,7 @@ class Session:
     experiment: Experiment
     plan: Plan
     folder: RunFolder
+    made: tuple[Path, ...] | None = None  # a new run's folders, the innermost first
 
     def finished(self, listener: Listener, loaded: float) -> dict[str, Any] | None:
         """Run to the end, write the result and its report; ``None`` if asked to stop (all is saved)."""
@@ -59,6 +62,9 @@ class Session:
             found = execute(self.plan, self.folder, listener, {"load": round(loaded, 4)})
         except Interrupted:
             return None
+        except TacitError:
+            self._leave_nothing_empty()
+            raise
         result = {
             "method": self.experiment.method,
             "data": self.experiment.data,
@@ -72,6 +78,16 @@ class Session:
         }
         self.folder.write_result(result)
         return result
+
+    def _leave_nothing_empty(self) -> None:
+        """A run that was refused before it had done anything leaves no folder behind."""
+        if self.made is None or {file.name for file in self.folder.path.iterdir()} - {CONFIG, TABLE}:
+            return
+        for name in (CONFIG, TABLE):
+            (self.folder.path / name).unlink(missing_ok=True)
+        for folder in self.made:
+            with suppress(OSError):  # somebody else's run may have begun beside it
+                folder.rmdir()
 
 
 def started(
@@ -90,10 +106,11 @@ def started(
     complete, plan = resolved(experiment, data_dir, dataset)
     path = out or _unused(Path("runs") / _name(complete))
     _refuse_full_disk(path)
+    made = tuple(folder for folder in (path, *path.parents) if not folder.exists())
     if dataset is not None:
         complete = replace(complete, data=_kept(dataset, path))
     folder = RunFolder.created(path, complete.to_mapping())
-    return Session(complete, replace(plan, execution=Execution(threads)), folder)
+    return Session(complete, replace(plan, execution=Execution(threads)), folder, made)
 
 
 def continued(path: Path, data_dir: Path | None, threads: int) -> Session:
@@ -129,7 +146,8 @@ def versions() -> dict[str, str]:
 
 
 def _name(experiment: Experiment) -> str:
-    data = Path(experiment.data).name
+    head, _ = parsed(experiment.data)
+    data = Path(head).name + experiment.data.removeprefix(head)
     now = datetime.now().astimezone().strftime("%Y%m%d-%H%M%S")
     return re.sub(r"[^\w.+-]+", "-", f"{experiment.method}-{data}-seed{experiment.seed}-{now}")
 

@@ -19,7 +19,7 @@ class Recommended(NamedTuple):
 
 
 def top(
-    scores: Floats, seen: Index, k: int, raws: Sequence[int | str], titles: Sequence[str] | None
+    scores: Floats, seen: Index, k: int, raws: Sequence[int | str], titles: Sequence[str] | Array | None
 ) -> list[Recommended]:
     """The best ``k`` of one person's scores over the catalogue; of equal scores the first item wins.
 

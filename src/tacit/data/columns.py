@@ -133,8 +133,21 @@ def _piece_column(table: Table, buffer: Bytes, ends: NDArray[np.int64], field: F
     except _NotDigits:
         texts = _texts(table, buffer, starts, stops, field, line)
     if field.kind == "id":
+        _refuse_other_encodings(table, field, texts, line)
         return texts
     return _converted(table, field, texts, lambda row: line + row)
+
+
+def _refuse_other_encodings(table: Table, field: Field, texts: NDArray[np.bytes_], line: int) -> None:
+    for row in np.flatnonzero((texts.view(np.uint8).reshape(len(texts), -1) > 127).any(axis=1)).tolist():
+        try:
+            texts[row].decode("utf-8")
+        except UnicodeDecodeError as error:
+            shown = error.object.decode("latin-1")
+            raise TacitError(
+                f"{table.file}, line {line + row}: {field.name} {shown!r} is not UTF-8 text",
+                "save the file as UTF-8",
+            ) from error
 
 
 def _plain_wholes(buffer: Bytes, starts: NDArray[np.int64], stops: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -258,13 +271,7 @@ def settled_ids(texts: NDArray[Any]) -> NDArray[Any]:
             return numbers
     except (ValueError, OverflowError):
         pass
-    if texts.dtype.kind == "U":
-        return texts
-    try:
-        return np.char.decode(texts, "utf-8")
-    except UnicodeDecodeError as error:
-        bad = error.object.decode("latin-1")
-        raise TacitError(f"the id {bad!r} is not UTF-8 text", "save the file as UTF-8") from error
+    return texts if texts.dtype.kind == "U" else np.char.decode(texts, "utf-8")
 
 
 def _quoted_columns(table: Table, fields: Sequence[Field]) -> list[Column]:
@@ -272,7 +279,8 @@ def _quoted_columns(table: Table, fields: Sequence[Field]) -> list[Column]:
     try:
         text = table.raw.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise TacitError(f"{table.file} is not UTF-8 text", "save the file as UTF-8") from error
+        line = table.first_line + table.raw.count(b"\n", 0, error.start)
+        raise TacitError(f"{table.file}, line {line} is not UTF-8 text", "save the file as UTF-8") from error
     kept: list[list[str]] = [[] for _ in fields]
     lines: list[int] = []
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=table.delimiter.decode(), strict=True)

@@ -37,7 +37,7 @@ def load(spec: str, data_dir: Path | None = None, *, progress: Progress | None =
         >>> data.users, data.items, data.scale.high
         (50, 40, 5)
     """
-    name, given = parsed(spec)
+    name, given = (spec, {}) if Path(spec).is_file() else parsed(spec)
     source = sources().get(name)
     if source is None:
         return _from_path(name, given, progress)

@@ -1,5 +1,6 @@
 """The state of a run between rounds, written so that a kill at any moment leaves a whole one."""
 
+import contextlib
 import errno
 import json
 import os
@@ -49,7 +50,8 @@ def written_whole(path: Path, write: Callable[[Path], object]) -> None:
             os.fsync(handle.fileno())
         draft.replace(path)
     except OSError as error:
-        draft.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # where a folder could not be made, there is no draft either
+            draft.unlink()
         raise told(error, path) from error
 
 

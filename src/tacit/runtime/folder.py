@@ -2,7 +2,8 @@
 
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from tacit.runtime.checkpoint import Checkpoint, load, save, save_arrays, told, 
 from tacit.types import Array
 
 LAYOUT = 1
+CONFIG = "config.toml"
 OWN_DATA = "run:"
 """What ``data`` in a configuration begins with where the table lies in the run folder itself."""
 
@@ -27,6 +29,15 @@ def own_data(config: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     if not isinstance(data, str) or not data.startswith(OWN_DATA):
         return dict(config)
     return {**config, "data": str(folder / data.removeprefix(OWN_DATA))}
+
+
+def refuse_other_layout(layout: Any, path: Path) -> None:
+    """A run of another version of Tacit cannot be gone on with, nor repeated to the same numbers."""
+    if layout != LAYOUT:
+        raise TacitError(
+            f"{path} is of another version of Tacit (layout {layout}, here {LAYOUT})",
+            "use the version that wrote it, or run it again",
+        )
 
 
 @dataclass(frozen=True)
@@ -45,10 +56,10 @@ class RunFolder:
         """A new folder holding only its configuration."""
         import tomli_w  # loads on first use
 
-        if (path / "config.toml").exists() or (path.exists() and not path.is_dir()):
+        if (path / CONFIG).exists() or (path.exists() and not path.is_dir()):
             raise TacitError(f"{path} exists already", "choose another --out, or continue it with --resume")
         text = tomli_w.dumps({"layout": LAYOUT, **config})
-        written_whole(path / "config.toml", lambda draft: draft.write_text(text, encoding="utf-8"))
+        written_whole(path / CONFIG, lambda draft: draft.write_text(text, encoding="utf-8"))
         return cls(path)
 
     @classmethod
@@ -60,7 +71,7 @@ class RunFolder:
 
     def config(self) -> dict[str, Any]:
         """The resolved configuration."""
-        file = self.path / "config.toml"
+        file = self.path / CONFIG
         if not file.is_file():
             raise TacitError(
                 f"{self.path} is not a run folder (it has no config.toml)",
@@ -72,12 +83,7 @@ class RunFolder:
             raise TacitError(
                 f"{file} cannot be read: {error}", "restore it, or start the run anew"
             ) from error
-        if config.get("layout") != LAYOUT:
-            raise TacitError(
-                f"{self.path} is of another version of Tacit (layout {config.get('layout')}, here {LAYOUT})",
-                "use the version that wrote it, or run it again",
-            )
-        del config["layout"]
+        refuse_other_layout(config.pop("layout", None), self.path)
         return own_data(config, self.path)
 
     def append(self, name: str, lines: list[dict[str, Any]]) -> None:
@@ -92,7 +98,10 @@ class RunFolder:
     def lines(self, name: str) -> list[dict[str, Any]]:
         """The JSON lines of a file."""
         file = self.path / name
-        return [json.loads(line) for line in file.read_text("utf-8").splitlines()] if file.exists() else []
+        if not file.exists():
+            return []
+        with _readable(file):
+            return [json.loads(line) for line in file.read_text("utf-8").splitlines()]
 
     def size(self, name: str) -> int:
         """How long a file is now."""
@@ -100,11 +109,18 @@ class RunFolder:
         return file.stat().st_size if file.exists() else 0
 
     def cut(self, name: str, size: int) -> None:
-        """Forget what was appended after a checkpoint."""
+        """Forget what was appended after a checkpoint; what was there then must still be there."""
         file = self.path / name
+        if self.size(name) < size:
+            raise TacitError(
+                f"{file} is shorter than it was at the checkpoint", "restore it, or start the run anew"
+            )
         if file.exists():
-            with file.open("r+b") as handle:
-                handle.truncate(size)
+            try:
+                with file.open("r+b") as handle:
+                    handle.truncate(size)
+            except OSError as error:
+                raise told(error, file) from error
 
     def save_checkpoint(self, checkpoint: Checkpoint) -> None:
         """Replace the newest state."""
@@ -139,4 +155,14 @@ class RunFolder:
         file = self.path / "result.json"
         if not file.exists():
             raise TacitError(f"{self.path} has no result yet", "finish the run with --resume first")
-        return json.loads(file.read_text("utf-8"))
+        with _readable(file):
+            return json.loads(file.read_text("utf-8"))
+
+
+@contextmanager
+def _readable(file: Path) -> Generator[None]:
+    """Text that is no JSON was not written by a run."""
+    try:
+        yield
+    except ValueError as error:
+        raise TacitError(f"{file} is damaged ({error})", "restore it, or start the run anew") from error

@@ -331,14 +331,14 @@ def _save(world: World, ledgers: Ledgers, folder: RunFolder, spent: float) -> No
 
 def _restore(world: World, ledgers: Ledgers, folder: RunFolder, saved: Checkpoint) -> float:
     """Put the world back to the checkpoint and forget what was written after it."""
-    for name, size in saved.facts["sizes"].items():
-        folder.cut(name, size)
     private = saved.group("private")
     expected = {name: array.shape for name, array in world.private.items()}
-    if {name: array.shape for name, array in private.items()} != expected:
+    if {name: array.shape for name, array in private.items()} != expected or "sizes" not in saved.facts:
         raise TacitError(
             "the checkpoint does not fit its configuration", "start the run anew in another folder"
         )
+    for name, size in saved.facts["sizes"].items():
+        folder.cut(name, size)
     world.private = private
     protections = {name: tuple(states) for name, states in saved.facts["protections"].items()}
     world.server = ServerState(

@@ -56,6 +56,7 @@ _NOUNS = (
 _DIM = 5
 _CROWD = 1 << 15
 _MOST_WITH_TIMES = 10_000_000
+_MOST_IDS = 2**31 - 1  # people and items are numbered in four bytes
 _OPENING, _YEARS = 1_072_915_200, 3  # the log begins on 1 January 2004
 _YEAR_SECONDS = 31_557_600
 
@@ -194,6 +195,9 @@ def _tastes(people: _People, seed: int) -> Floats:
 def _shape(settings: Mapping[str, str]) -> Shape:
     shape = SHAPES[settings["shape"]]
     given = {name: int(settings[name]) for name in ("users", "items", "mean") if settings[name]}
+    for name, number in given.items():
+        if number > _MOST_IDS:
+            raise TacitError(f"demo: {name}={number} are too many", f"ask for at most {name}={_MOST_IDS}")
     shape = replace(shape, **given)
     if 2 * shape.mean > shape.items:
         raise TacitError(
