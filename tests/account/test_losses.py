@@ -104,6 +104,19 @@ def test_randomised_bits_are_a_binomial(local, bits):
         assert binary_delta(found - 2e-3 * bits * local, local, bits) > 1e-4
 
 
+@pytest.mark.parametrize("bits", [280, 300, 320, 600])
+def test_epsilons_that_doubles_cannot_exponentiate_are_found_too(bits):
+    """Between 650 and 1410; the exact delta in logarithms."""
+    found = losses.epsilon({RandomisedResponse(2.5, bits): 1}, 1e-6, RO)
+    k = np.arange(bits + 1)
+    worth, chances = 2.5 * (2 * k - bits), binom.logpmf(k, bits, 1 / (1 + math.exp(-2.5)))
+
+    def exact(at):
+        return np.sum(np.exp(chances) * -np.expm1(np.minimum(0.0, at - worth)))
+
+    assert exact(found) <= 1e-6 < exact(found * (1 - 2e-3))
+
+
 def test_thousands_of_reports_stay_below_their_sum():
     found = losses.epsilon({PureLocal(2.5): 2000}, 1e-6, RO)
     mean = 5000 * math.tanh(1.25)

@@ -209,7 +209,7 @@ def _fits(
     def fits(rounds: int) -> bool:
         future = one.self_compose(rounds) if rounds else None
         whole = future if past is None else past if future is None else past.compose(future)
-        return whole is None or whole.get_epsilon_for_delta(delta) <= epsilon
+        return whole is None or losses.epsilon_at(whole, delta) <= epsilon
 
     return fits
 
