@@ -15,6 +15,7 @@ from tacit.audit.suite import every_attack, keep
 from tacit.cli.audit import refuted
 from tacit.config.experiment import Experiment, resolved
 from tacit.federation.sampling import Everyone, FixedSize
+from tacit.protect.distributed import NoiseShares
 from tacit.protect.noise import GaussianNoise
 from tacit.protect.protection import chain
 from tacit.rng import SeededKeys
@@ -24,8 +25,9 @@ from tacit.runtime.listener import Listener
 DATA = "demo:users=80,items=60,mean=12"
 
 
-def plan_of(method, **settings):
-    return resolved(Experiment.from_mapping({"method": method, "data": DATA, "settings": settings}))[1]
+def plan_of(method, transport="", protect=(), **settings):
+    keys = {"method": method, "data": DATA, "settings": settings, "protect": list(protect)}
+    return resolved(Experiment.from_mapping({**keys, **({"transport": transport} if transport else {})}))[1]
 
 
 class Weak(GaussianNoise):
@@ -88,6 +90,32 @@ def test_broken_noise_is_refuted_and_says_so_with_exit_1(capsys):
     assert error.startswith("tacit: claim refuted: one-run-canaries: measured epsilon is at least")
     assert error.count("\n") == 1
     assert refuted({"attacks": [{"name": "x", "metrics": {}}]}) == 0
+
+
+SHARES = {"transport": "secure-sum:0.1:0.05", "protect": ["skellam:4.0:35:3.0"]}
+
+
+@pytest.mark.parametrize("method", ["fedmf", "fedrec"])
+def test_noise_in_shares_behind_a_sum_keeps_its_claim_against_whole_tables(method):
+    told = one_run_canaries(plan_of(method, **SHARES), 4, Listener())
+    found = told["metrics"]
+    assert 1 < found["epsilon_claimed"] < 4
+    assert found["epsilon_lower_bound"] <= found["epsilon_claimed"]
+    assert "exceeds" not in told
+
+
+def test_shares_of_too_little_noise_are_refuted(monkeypatch):
+    """Each device adds a thousandth of the deviation that its event names; 40 canaries certify 1.02."""
+    honest = NoiseShares._table
+
+    def weak(self):
+        return honest(replace(self, noise=self.noise / 1000))
+
+    monkeypatch.setattr(NoiseShares, "_table", weak)
+    quiet = {**SHARES, "protect": ["skellam:20.0:35:3.0"]}
+    told = one_run_canaries(plan_of("fedmf", **quiet), 4, Listener())
+    assert told["metrics"]["epsilon_claimed"] < 1 < told["metrics"]["epsilon_lower_bound"]
+    assert "exceeds" in told
 
 
 def test_rows_by_item_have_no_canaries_and_entries_no_direction():

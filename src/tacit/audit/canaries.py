@@ -5,11 +5,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tacit.kernels.rows import materialise
 from tacit.local.work import Broadcast, Inbox, LocalWork, Work
 from tacit.protect.clip import norms
 from tacit.rng import Keys
 from tacit.server.step import ServerStep
-from tacit.types import Array, Cohort, Floats, Index, Rows
+from tacit.types import Array, Cohort, Floats, Index, RankOne, Rows
 
 _LOUD = 1e3
 
@@ -41,12 +42,14 @@ class Noted(ServerStep):
 class Canaries(LocalWork):
     """The same work, with the update of some people replaced by a direction of their own.
 
-    ``loud`` makes it longer than any clip norm; without a bound it is as long as the others' are.
+    ``loud`` makes it longer than any clip norm; without a bound it is as long as the others' are. Where
+    others name rows of a table, canaries name all of them: only where tables are sent whole is that unseen.
     """
 
     inner: LocalWork
     place: Index
     directions: Floats
+    shapes: Mapping[str, tuple[int, ...]]
     loud: bool
 
     @property
@@ -77,11 +80,30 @@ class Canaries(LocalWork):
         scale = _LOUD * max(usual, 1.0) if self.loud else usual
         told: dict[str, Array | Rows] = {}
         at = 0
-        for name, array in work.update.items():
-            assert isinstance(array, np.ndarray)
-            size = int(np.prod(array.shape[1:]))
-            own = self.directions[place[canary], at : at + size].reshape(-1, *array.shape[1:])
-            told[name] = array.copy()
-            told[name][canary] = (scale * own).astype(array.dtype)  # type: ignore[index]
+        for name, shape in self.shapes.items():
+            array, size = work.update[name], int(np.prod(shape))
+            own = scale * self.directions[place[canary], at : at + size].reshape(-1, *shape)
+            if isinstance(array, Rows):
+                told[name] = _naming_all(array, np.flatnonzero(canary), own)
+            else:
+                told[name] = array.copy()
+                told[name][canary] = own.astype(array.dtype)  # type: ignore[index]
             at += size
         return replace(work, update=told)
+
+
+def _naming_all(rows: Rows, clients: Array, tables: Floats) -> Rows:
+    """The same rows, with a whole table in place of those of some clients."""
+    values: Array = materialise(rows) if isinstance(rows.values, RankOne) else rows.values
+    spans = zip(rows.starts.tolist(), rows.lengths.tolist(), strict=True)
+    kept = [slice(start, start + length) for start, length in spans]
+    ids, sent = [rows.ids[span] for span in kept], [values[span] for span in kept]
+    counts = None if rows.counts is None else [rows.counts[span] for span in kept]
+    for client, table in zip(clients.tolist(), tables, strict=True):
+        ids[client] = np.arange(len(table), dtype=np.int32)
+        sent[client] = table.astype(values.dtype)
+        if counts is not None:
+            counts[client] = np.ones(len(table), dtype=np.int32)
+    lengths = np.array([len(one) for one in ids], dtype=np.int64)
+    behind = None if counts is None else np.concatenate(counts)
+    return Rows(np.cumsum(lengths) - lengths, lengths, np.concatenate(ids), np.concatenate(sent), behind)

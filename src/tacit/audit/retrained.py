@@ -58,7 +58,7 @@ class Retrained:
 def shape_of_updates(plan: Plan, *, whole: bool = False) -> dict[str, tuple[int, ...]] | Skipped:
     """The shared arrays that a device answers with, or why its answers are no direction of the model.
 
-    With ``whole`` an answer made of some rows will not do.
+    With ``whole`` an answer made of some rows will not do, unless protections write tables out.
     """
     world = _world(plan)
     if len(world.method.exchanges) != 1:
@@ -75,7 +75,7 @@ def shape_of_updates(plan: Plan, *, whole: bool = False) -> dict[str, tuple[int,
     if not work.update or not set(work.update) <= set(shared):
         return Skipped("what a device sends is no direction of the shared model")
     for name, array in work.update.items():
-        if isinstance(array, Rows) and whole:
+        if isinstance(array, Rows) and whole and not exchange.protections.dense:
             return Skipped("a device names the items it sends rows for: a canary would name them all")
         dense = isinstance(array, np.ndarray)
         if dense and (array.shape[1:] != shared[name].shape or not np.issubdtype(array.dtype, np.floating)):
@@ -138,7 +138,7 @@ def retrained(
         place = np.full(len(world.federation), -1, dtype=np.int32)
         place[people] = np.arange(len(people))
         loud = exchange.protections.bounds()[-1] is not None
-        changed = replace(changed, local=Canaries(exchange.local, place, directions, loud))
+        changed = replace(changed, local=Canaries(exchange.local, place, directions, shapes, loud))
 
         def look(totals: Mapping[str, Mapping[str, Array]]) -> None:
             total = totals[exchange.into]
