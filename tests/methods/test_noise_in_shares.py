@@ -67,3 +67,8 @@ def test_dp_privrec_leaves_the_noise_to_its_devices():
 def test_noise_at_the_server_beside_the_shares_is_refused(settings):
     with pytest.raises(TacitError, match="noise at the server beside"):
         trained("dp-privrec", clients=1.0, **settings)
+
+
+def test_an_epsilon_that_the_shares_decide_is_refused_and_never_ignored():
+    with pytest.raises(TacitError, match="leave epsilon out"):
+        trained("dp-privrec", clients=1.0, epsilon=0.5)

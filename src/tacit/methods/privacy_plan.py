@@ -22,8 +22,9 @@ DEFAULT_EPSILON = 4.0
 class Budget:
     """What a run may spend, and how it bounds people's contributions.
 
-    With ``epsilon`` alone the noise is calibrated for the planned rounds; with both, the run ends before it
-    would exceed ``epsilon``. ``clip_rate=0`` keeps the clip norm where it starts, and no bit is sent.
+    With ``epsilon`` alone the noise is calibrated for the planned rounds, and with neither for an epsilon of
+    :data:`DEFAULT_EPSILON`; with both, the run ends before it would exceed ``epsilon``. ``clip_rate=0`` keeps
+    the clip norm where it starts, and no bit is sent.
     ``published`` holds DP-PrivRec's z and h, for Algorithm 2 to the letter.
     """
 
@@ -102,11 +103,11 @@ def planned(method: Method, budget: Budget, around: Surroundings) -> Method:
             "Algorithm 2 to the letter (mode=as-published); its text's epsilon is in Tables 3 and 4",
         )
     elif noise is None:
-        assert budget.epsilon is not None
-        noise = noise_for(budget.epsilon, schedule)
+        wanted = budget.epsilon or DEFAULT_EPSILON
+        noise = noise_for(wanted, schedule)
         notes = (
             *notes,
-            f"noise of {noise:.4g} clip norms on the sum: epsilon {budget.epsilon:g}, {method.rounds} rounds",
+            f"noise of {noise:.4g} clip norms on the sum: epsilon {wanted:g}, {method.rounds} rounds",
         )
     elif budget.epsilon is not None:
         fit = rounds_within(
@@ -132,6 +133,11 @@ def _in_shares(method: Method, budget: Budget, noise: float, cohort: int) -> Met
         raise TacitError(
             "noise in shares, and noise at the server beside it",
             "leave noise out and use mode=corrected: the shares' own NOISE counts",
+        )
+    if budget.epsilon is not None:
+        raise TacitError(
+            f"epsilon={budget.epsilon:g} with noise in shares",
+            "leave epsilon out: it follows from the shares' own NOISE and the rounds, and the report says it",
         )
     clipped = chain(
         *(s for s in budget.protections(noise, cohort).stages if not isinstance(s, GaussianNoise))

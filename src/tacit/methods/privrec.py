@@ -38,7 +38,7 @@ from tacit.errors import TacitError
 from tacit.federation.sampling import Everyone, FixedSize
 from tacit.local.meta import Maml, Reptile
 from tacit.local.work import Broadcast, Inbox, LocalWork, Work
-from tacit.methods.privacy_plan import DEFAULT_EPSILON, Budget, planned
+from tacit.methods.privacy_plan import Budget, planned
 from tacit.methods.twins import POOLED, NothingArrives, Twin
 from tacit.models.counts import Reading
 from tacit.models.encoding import encoded
@@ -314,7 +314,7 @@ def dp_privrec(
     literal = mode == "as-published"
     budget = Budget(
         clients, clip, quantile, clip_rate, bit_noise, "fixed" if literal else sampler,
-        noise=noise, epsilon=epsilon if noise or epsilon or literal else DEFAULT_EPSILON,
+        noise=noise, epsilon=epsilon,
         published=(z, h) if literal else None, meta_rate=meta_rate,
     )  # fmt: skip
     assert isinstance(method.settle, Recipe)
