@@ -110,7 +110,7 @@ def audited(
 def every_attack(plan: Plan, names: Sequence[str], rounds: int, listener: Listener) -> list[dict[str, Any]]:
     """The attacks named, in their order: those on one replay first, then those that train anew."""
     read = [name for name in ATTACKS if name in names]
-    found = attacked(observed(plan, rounds or ROUNDS, listener), read)["attacks"] if read else []
+    found = attacked(observed(plan, rounds or ROUNDS, listener), read, listener)["attacks"] if read else []
     for name in RETRAINED:
         if name in names:
             told = _trained_anew(name, plan, rounds or RETRAINED_ROUNDS, listener)
@@ -142,9 +142,13 @@ def keep(folder: RunFolder, found: Mapping[str, Any]) -> None:
     folder.save_text(AUDIT, json.dumps({**found, "attacks": merged}, indent=1))
 
 
-def attacked(evidence: Evidence, names: Sequence[str] = tuple(ATTACKS)) -> dict[str, Any]:
+def attacked(
+    evidence: Evidence, names: Sequence[str] = tuple(ATTACKS), listener: Listener | None = None
+) -> dict[str, Any]:
     """Each attack's metrics on the same evidence, or why it was skipped."""
-    found = []
+    found: list[dict[str, Any]] = []
+    listener = listener or Listener()
+    listener.stage("attacking", len(names))
     for name in names:
         told = ATTACKS[name].run(evidence)
         line: dict[str, Any] = {"name": name, "observer": ATTACKS[name].observer}
@@ -152,6 +156,7 @@ def attacked(evidence: Evidence, names: Sequence[str] = tuple(ATTACKS)) -> dict[
             found.append({**line, "metrics": {}, "skipped": told.reason})
         else:
             found.append({**line, "metrics": {key: _plain(value) for key, value in told.items()}})
+        listener.step(len(found), {})
     return {"attacks": found}
 
 
