@@ -1,12 +1,11 @@
-from itertools import pairwise
-
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tacit.errors import TacitError
-from tacit.evaluate.beyond_accuracy import by_activity, by_popularity, coverage
+from tacit.evaluate.beyond_accuracy import activity_groups, by_popularity, coverage
 from tacit.evaluate.held_out import held_out
-from tacit.evaluate.ranking import hit_rate
 from tacit.evaluate.ranks import full_ranks
 from tacit.rng import SeededKeys
 
@@ -73,20 +72,24 @@ def test_a_popularity_model_serves_the_head(random_parts, table):
     assert head.mean > 0.5 > tail.mean
 
 
-def test_activity_groups_hold_equal_users_together_and_average_to_the_whole(judged):
-    split, ranks = judged
-    values = hit_rate(ranks, 5)
-    results = by_activity(ranks.users, values, split.train, groups=3)
-    assert sum(result.users for result in results) == len(values)
-    whole = sum(result.users * result.mean for result in results) / len(values)
-    assert whole == pytest.approx(values.mean())
-    spans = [tuple(int(word) for word in result.meaning.split() if word.isdigit()) for result in results]
-    assert all(before[1] < after[0] for before, after in pairwise(spans))
+@given(st.lists(st.integers(0, 12), min_size=1, max_size=60), st.integers(2, 5))
+def test_activity_groups_rise_and_hold_equal_users_together(activity, groups):
+    activity = np.array(activity)
+    found = activity_groups(activity, groups)
+    assert found.min() == 0
+    assert found.max() < groups
+    assert (np.diff(found[np.argsort(activity, kind="stable")]) >= 0).all()
+    assert len({(a, g) for a, g in zip(activity.tolist(), found.tolist(), strict=True)}) == len(set(activity))
+
+
+def test_activity_groups_are_equal_in_size_where_nobody_ties():
+    found = activity_groups(np.random.default_rng(0).permutation(90), 3)
+    assert np.bincount(found).tolist() == [30, 30, 30]
 
 
 def test_malformed_groups_are_refused(judged):
     split, ranks = judged
-    with pytest.raises(TacitError, match="two groups"):
-        by_activity(ranks.users, np.ones(3), split.train)
+    with pytest.raises(TacitError, match="two or more"):
+        activity_groups(np.ones(3, "i8"), 1)
     with pytest.raises(TacitError, match="between 0 and 1"):
         by_popularity(ranks, split.train, 5, head_share=1.0)

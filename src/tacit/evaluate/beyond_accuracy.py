@@ -9,7 +9,7 @@ from tacit.data.interactions import Interactions
 from tacit.errors import TacitError
 from tacit.evaluate.ranking import recall
 from tacit.evaluate.ranks import Ranks
-from tacit.types import Index
+from tacit.types import Long
 
 
 @dataclass(frozen=True)
@@ -98,43 +98,24 @@ def popular_items(
     return counts >= edge, edge
 
 
-def by_activity(
-    users: Index, values: NDArray[np.float64], train: Interactions, *, groups: int = 3
-) -> tuple[GroupResult, ...]:
-    """The mean of a per-user metric for users of little to much activity in training.
-
-    Groups are equal in size up to ties: users of equal activity stay together, so a group may be empty.
+def activity_groups(activity: Long, groups: int = 3) -> Long:
+    """The group of each user, the least active in group 0: equal in size up to ties, equal users together.
 
     Args:
-        users: Whom the values belong to.
-        values: One value per user, of any metric.
-        train: Where activity is counted.
-        groups: How many groups.
+        activity: How much each user did in training.
+        groups: How many groups; one may stay empty where many are equal.
 
     Returns:
-        One result per group that has users, the least active first.
+        One number below ``groups`` per user.
 
     Example:
-        >>> train = Interactions(np.array([0, 1, 1, 1], "i4"), np.arange(4, dtype="i4"), np.ones(4, "f4"))
-        >>> results = by_activity(np.array([0, 1], "i4"), np.array([0.1, 0.5]), train, groups=2)
-        >>> [(result.mean, result.meaning) for result in results]
-        [(0.1, '1 to 1 training interactions'), (0.5, '3 to 3 training interactions')]
+        >>> activity_groups(np.array([7, 1, 2, 2]), 2).tolist()
+        [1, 0, 0, 0]
     """
-    if groups < 2 or len(users) != len(values):
-        raise TacitError("malformed groups of users", "ask for two groups or more, with one value per user")
-    if not len(users):
-        return ()
-    activity = np.bincount(train.users, minlength=int(users.max()) + 1)[users]
+    if groups < 2:
+        raise TacitError(f"{groups} groups of users", "ask for two or more")
     # The share of users with strictly less activity puts equal users into the same group.
-    below = np.searchsorted(np.sort(activity), activity, side="left")
-    group = below * groups // len(users)
-    results = []
-    for index in np.unique(group):
-        inside = group == index
-        meaning = f"{activity[inside].min()} to {activity[inside].max()} training interactions"
-        mean = float(values[inside].mean())
-        results.append(GroupResult(f"activity {index + 1}/{groups}", mean, int(inside.sum()), meaning))
-    return tuple(results)
+    return np.searchsorted(np.sort(activity), activity, side="left") * groups // max(1, len(activity))
 
 
 def _recall(group: str, ranks: Ranks, k: int, meaning: str) -> GroupResult:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tacit.data.interactions import Interactions, Scale
-from tacit.evaluate.beyond_accuracy import by_popularity, popular_items
+from tacit.evaluate.beyond_accuracy import activity_groups, by_popularity, popular_items
 from tacit.evaluate.protocol import Evaluation, parse_metric
 from tacit.evaluate.ratings import rating_errors
 from tacit.evaluate.scorer import Rater, Scorer
@@ -77,8 +77,7 @@ def _both(one: Interactions, other: Interactions) -> Interactions:
 def _by_activity(metric: str, final: Evaluation, known: Interactions) -> Iterator[GroupLine]:
     found = final.per_user[metric]
     activity = np.bincount(known.users, minlength=int(found.users.max()) + 1)[found.users]
-    below = np.searchsorted(np.sort(activity), activity, side="left")
-    group = below * len(ACTIVITIES) // len(found.users)
+    group = activity_groups(activity, len(ACTIVITIES))
     for number, name in enumerate(ACTIVITIES):
         inside = group == number
         if not inside.any():
