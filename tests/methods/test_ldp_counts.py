@@ -136,6 +136,7 @@ def test_a_person_spends_what_was_asked_for():
     federation = tiny_federation(23, 20, seed=3)
     _, (counts,) = asked(ldp_popularity(epsilon=2.0, k=5, n_min=2), federation)
     assert counts.claim.event(Observer.SERVER) == Repeated(Shuffled(2.0, 23, one_bit=True), 5)
+    assert "2 per report, 10 per round, the only one" in " ".join(ldp_popularity(epsilon=2.0, k=5).notes)
     _, vectors = asked(ldp_spectral(epsilon=50.0, share=0.3), federation)
     assert [r.claim.event(Observer.SERVER) for r in vectors] == [PureLocal(15.0), PureLocal(35.0)]
     _, bits = asked(

@@ -185,8 +185,11 @@ def spending(epsilon: float, k: int, rounds: int) -> str:
     Example:
         >>> spending(2.5, 100, 20)
         'local epsilon at delta 0, whoever colludes: 2.5 per report, 250 per round, 5000 for 20 rounds'
+        >>> spending(2.5, 100, 1)
+        'local epsilon at delta 0, whoever colludes: 2.5 per report, 250 per round, the only one'
     """
-    spent = f"{epsilon:g} per report, {k * epsilon:g} per round, {rounds * k * epsilon:g} for {rounds} rounds"
+    run = f", {rounds * k * epsilon:g} for {rounds} rounds" if rounds > 1 else ", the only one"
+    spent = f"{epsilon:g} per report, {k * epsilon:g} per round{run}"
     return f"local epsilon at delta 0, whoever colludes: {spent}"
 
 

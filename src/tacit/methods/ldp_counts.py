@@ -37,6 +37,7 @@ from tacit.aggregate.vector_moments import VectorMoments
 from tacit.errors import TacitError
 from tacit.federation.sampling import Everyone
 from tacit.local.presence import MetBits, MetOrNot, MetVector
+from tacit.methods.fmf_ldp import spending
 from tacit.models.popularity_and_tastes import PopularityModel
 from tacit.protect.one_bit import OneBit
 from tacit.protect.priv_unit import PrivUnitVector, best_cap
@@ -103,6 +104,7 @@ def ldp_popularity(*, epsilon: Positive = 2.5, k: Count = 100, n_min: Count = 10
         rounds=1,
         exchanges=(counting(epsilon, k, n_min),),
         server=CountedPopularity(),
+        notes=(spending(epsilon, k, 1),),
     )
 
 
