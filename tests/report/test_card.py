@@ -69,3 +69,12 @@ def test_a_baseline_says_that_it_saw_everything(tmp_path, capsys):
     assert "nothing about it is private" in body
     assert main(["card", str(tmp_path)]) == 2
     capsys.readouterr()
+
+
+def test_a_central_twin_is_no_federation(run):
+    result = json.loads((run / "result.json").read_text())
+    told, body = front(card({**result, "settings": {**result["settings"], "twin": "central"}}, {}))
+    assert "federated-learning" not in told["tags"]
+    assert "central twin, trained on everybody's data in one place" in body
+    told, body = front(card({**result, "privacy": []}, {}))
+    assert "sends nothing" in body

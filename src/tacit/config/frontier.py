@@ -10,7 +10,7 @@ from tacit.config.comparison import Contestant, compared, contestants
 from tacit.config.experiment import Experiment, resolved
 from tacit.errors import TacitError
 from tacit.report.frontier import spent
-from tacit.report.words import LOWER_IS_BETTER, for_whole_people
+from tacit.report.words import LOWER_IS_BETTER, for_whole_people, pooled
 from tacit.rng import SeededKeys
 from tacit.round import Method
 from tacit.runtime.listener import Listener
@@ -125,20 +125,25 @@ def frontier(
 
     Returns:
         The JSON of ``tacit frontier``: the points with what they measured and promise, each marked if no
-        other point is at least as good in accuracy, epsilon and bytes at once.
+        other point is at least as good in accuracy, epsilon and bytes at once. Points with all data in one
+        place (baselines, central twins) are beside the contest: they beat none, and are on no frontier.
     """
     refused = {point.contestant.label: refusal(point, data_dir) for point in asked}
     kept = [point for point in asked if not refused[point.contestant.label]]
+    if not kept:
+        raise TacitError("none of these points can be run", next(iter(refused.values())))
     table = compared([point.contestant for point in kept], seeds, out, data_dir, threads, listener)
     told = [_told(point, row) for point, row in zip(kept, table["rows"], strict=True)]
     primary = table["primary"]
-    best = {place for place in range(len(told)) if not _beaten(told[place], told, primary)}
+    rivals = [line for line in told if not line["pooled"]]
     return {
         "primary": primary,
         "reference": table["reference"],
         "seeds": seeds,
         "pairs": table["pairs"],
-        "points": [{**line, "frontier": place in best} for place, line in enumerate(told)],
+        "points": [
+            {**line, "frontier": not line["pooled"] and not _beaten(line, rivals, primary)} for line in told
+        ],
         "refused": [
             {"point": point.contestant.label, "why": refused[point.contestant.label]}
             for point in asked
@@ -156,6 +161,7 @@ def _told(point: Point, row: Mapping[str, Any]) -> dict[str, Any]:
         "shrunk": point.shrunk,
         "epsilon": {side: sides[side] for side in ("server", "release") if side in sides},
         "bytes": row["traffic"]["up_bytes_per_client_round"],
+        "pooled": pooled(row),
         "metrics": row["metrics"],
         "seconds": row["seconds"]["train"],
         "p": row["p"],

@@ -94,7 +94,7 @@ def _picture(found: Sequence[Mapping[str, Any]]) -> str:
         f"{worst.label}, {worst.found:.3g} against {worst.guessed:.3g}."
     )
     if any(leak.allowed is not None for leak in leaks):
-        told += " A triangle is the most that the claim allows: a dot beyond it would refute the claim."
+        told += " A triangle is the most that the claim allows: a dot far beyond it would speak against it."
     return exposure.leaks(leaks, told)
 
 

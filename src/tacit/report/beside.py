@@ -6,7 +6,7 @@ from tacit.evaluate.significance import Comparison
 from tacit.report.differences import Differences, differences
 from tacit.report.markup import Column, table, text
 from tacit.report.saved import Subject
-from tacit.report.words import chance, measured, sent_text, side
+from tacit.report.words import chance, measured, sent_text, side, spread_of
 
 NUMBER = {"number": True}
 ALONE = (
@@ -95,4 +95,4 @@ def _value(one: Subject, metric: str) -> str:
     if metric not in values:
         return "–"
     spread = one.spread(metric)
-    return measured(values[metric]) + ("" if spread is None else f" ± {measured(spread)}")
+    return measured(values[metric]) + ("" if spread is None else f" ± {spread_of(spread, values[metric])}")

@@ -8,7 +8,7 @@ from typing import Any
 
 from tacit import __version__
 from tacit.errors import TacitError
-from tacit.report.tables import epsilon_text, sized
+from tacit.report.words import data_name, epsilon_text, measured, pooled, sized
 from tacit.runtime.checkpoint import written_whole
 from tacit.runtime.folder import RunFolder
 
@@ -19,6 +19,8 @@ _OBSERVERS: Mapping[str, str] = {
     "release": "anyone who is given this model",
 }
 _BASELINE = "a baseline, fitted on everybody's data in one place: nothing about it is private"
+_CENTRAL = "a method's central twin, trained on everybody's data in one place: nothing about it is private"
+_LOCAL = "of which every device trains its own part from its owner's data alone and sends nothing"
 
 
 def write_card(run: Path, out: Path | None = None) -> Path:
@@ -58,14 +60,18 @@ def card(result: Mapping[str, Any], config: Mapping[str, Any], size: int = 0) ->
         ("Limits", _limits(result)),
     ]
     body = "\n\n".join(f"## {title}\n\n{text}" for title, text in sections)
-    return f"{_front(result)}\n# {result['method']} on {_data_name(result)}\n\n{_lead(result)}\n\n{body}\n"
+    return f"{_front(result)}\n# {_title(result)}\n\n{_lead(result)}\n\n{body}\n"
+
+
+def _title(result: Mapping[str, Any]) -> str:
+    return f"{result['method']} on {data_name(result['data'])}"
 
 
 def _front(result: Mapping[str, Any]) -> str:
     """The machine's part, in YAML (of which JSON's values are a part)."""
-    name = json.dumps(f"{result['method']} on {_data_name(result)}")
-    data = json.dumps(_data_name(result))
-    tags = ["recommender-system", *([] if _is_baseline(result) else ["federated-learning"])]
+    name = json.dumps(_title(result))
+    data = json.dumps(data_name(result["data"]))
+    tags = ["recommender-system", *([] if pooled(result) else ["federated-learning"])]
     if any(line["epsilon"] is not None for line in result["privacy"]):
         tags.append("differential-privacy")
     lines = [
@@ -90,21 +96,20 @@ def _front(result: Mapping[str, Any]) -> str:
     return "\n".join([*lines, "---", ""])
 
 
-def _is_baseline(result: Mapping[str, Any]) -> bool:
-    return (
-        result["rounds"] == 0
-        and not result["traffic"].get("up_bytes_per_client_round", 0)
-        and any("all data lie in one place" in line.get("because", "") for line in result["privacy"])
-    )
-
-
 def _lead(result: Mapping[str, Any]) -> str:
-    what = (
-        _BASELINE
-        if _is_baseline(result)
-        else "trained in a simulated federation: each person's data on a device of its own"
-    )
+    if _is_baseline(result):
+        what = _BASELINE
+    elif pooled(result):
+        what = _CENTRAL
+    elif not result["privacy"]:
+        what = _LOCAL
+    else:
+        what = "trained in a simulated federation: each person's data on a device of its own"
     return f"A recommender, {what}. Written by Tacit {__version__} from the run's ledgers."
+
+
+def _is_baseline(result: Mapping[str, Any]) -> bool:
+    return pooled(result) and result.get("settings", {}).get("twin") != "central"
 
 
 def _intended(result: Mapping[str, Any]) -> str:
@@ -134,8 +139,8 @@ def _loading(result: Mapping[str, Any]) -> str:
 
 def _data(result: Mapping[str, Any]) -> str:
     return (
-        f"`{_data_name(result)}`, split `{result['split']}`, seed {result['seed']}. Their own terms hold "
-        "for what is learned from them; Tacit ships no data."
+        f"`{data_name(result['data'])}`, split `{result['split']}`, seed {result['seed']}. Their own terms "
+        "hold for what is learned from them; Tacit ships no data."
     )
 
 
@@ -158,8 +163,8 @@ def _evaluation(result: Mapping[str, Any]) -> str:
     rows = []
     for name, value in result["metrics"].items():
         spread = 1.96 * errors[name] if name in errors else None
-        interval = "" if spread is None else f"{value - spread:.4f} to {value + spread:.4f}"
-        rows.append((name, f"{value:.4f}", interval))
+        interval = "" if spread is None else f"{measured(value - spread)} to {measured(value + spread)}"
+        rows.append((name, measured(value), interval))
     notes = "\n".join(f"- {note}" for note in result["notes"])
     return f"{_table(('metric', 'value', '95 % interval (normal, over users)'), rows)}\n\n{notes}"
 
@@ -204,19 +209,16 @@ def _limits(result: Mapping[str, Any]) -> str:
     ]
     if open_to:
         lines.append(f"No privacy guarantee against {', nor against '.join(open_to)}.")
+    if _OBSERVERS["release"] in open_to:
+        lines.append("Whoever publishes this model promises nothing to the people it was learned from.")
     lines.append(
         "Accuracy is an average over people; it may be worse for short histories and for rare items."
     )
     lines.append(
-        "To publish: this card, `config.toml` and `model/`. `private/` and `table.csv` are people's own, "
-        "which only a simulation has in one place."
+        "To publish: this card, `config.toml` and `model/`. `private/`, `table.csv` and "
+        "`per_user.safetensors` are people's own, which only a simulation has in one place."
     )
     return "\n".join(f"- {line}" for line in lines)
-
-
-def _data_name(result: Mapping[str, Any]) -> str:
-    """What the data are called, without the folders of whoever ran it."""
-    return str(result["data"]).rpartition("/")[2].removeprefix("run:")
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -207,7 +207,7 @@ def flow(rounds: Sequence[int], sent: Sequence[float], received: Sequence[float]
                     rounds, shown, color=color, ls=dashes, lw=2, label=name, marker=_dot(rounds), ms=3.5
                 )
             axes.set_ylim(bottom=0)
-            axes.yaxis.set_major_formatter(lambda value, _: _short_size(value))
+            axes.yaxis.set_major_formatter(lambda value, _: sized_on_axis(value))
             axes.set_title(title)
             axes.set_xlabel("round")
         handles, labels = panels[0].get_legend_handles_labels()
@@ -216,7 +216,7 @@ def flow(rounds: Sequence[int], sent: Sequence[float], received: Sequence[float]
     return drawn("flow", "Bytes by round", told, draw, (2.7, 4.9))
 
 
-def _short_size(count: float) -> str:
+def sized_on_axis(count: float) -> str:
     """A number of bytes on an axis, without idle noughts."""
     number, unit = sized(count).split(" ")
     return f"{float(number):g} {unit}"

@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from tacit.report.drawing import MUTED, SERIES, drawn, saved
+from tacit.report.figures import shortened, sized_on_axis, titled
 from tacit.report.markup import Column, Section, document, table, text
-from tacit.report.words import LOWER_IS_BETTER, sized
+from tacit.report.words import chance, measured, sized, spread_of
 from tacit.runtime.checkpoint import written_whole
 
+DASHES = ("--", ":", "-.", (0, (6, 2)))
 MARKERS = ("o", "s", "D", "^", "v", "P")
 
 
@@ -32,13 +34,12 @@ def rows(found: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
     lines = []
     for point in found["points"]:
         value = point["metrics"][primary]
-        spread = "" if value["sd"] is None else f" ± {value['sd']:.4f}"
-        p = "" if point["p"] is None else f"{point['p']:.2g}"
+        spread = "" if value["sd"] is None else f" ± {spread_of(value['sd'], value['mean'])}"
         sides = [_side(point["epsilon"], side) for side in ("server", "release")]
         mark = "★" if point["frontier"] else ""
         lines.append(
-            [mark, point["point"], f"{value['mean']:.4f}{spread}", p, *sides, sized(point["bytes"]),
-             f"{point['seconds']:.2f} s"]
+            [mark, point["point"], f"{measured(value['mean'])}{spread}", chance(point["p"]), *sides,
+             "all data" if point["pooled"] else sized(point["bytes"]), f"{point['seconds']:.2f} s"]
         )  # fmt: skip
     return columns, lines
 
@@ -55,19 +56,29 @@ def page(found: Mapping[str, Any]) -> str:
     columns, lines = rows(found)
     primary = found["primary"]
     best = sum(1 for point in found["points"] if point["frontier"])
+    several = found["seeds"] > 1
+    seeds = f"{found['seeds']} seeds each" if several else "one seed"
     told = (
-        f"{len(found['points'])} points, {found['seeds']} seed(s) each; left {primary} against ε for whoever "
-        f"gets the model, right against the bytes a person sends per round. Filled: the {best} points no "
-        "other beats in accuracy, ε and bytes at once. Bars: one standard deviation over seeds."
+        f"{len(found['points'])} points, {seeds}; left {primary} against ε for whoever gets the model, right "
+        f"against the bytes a person sends per round. Filled: the {best} that, by their means, no other "
+        "beats in accuracy, ε and bytes at once."
     )
-    head = "<h1>Accuracy, privacy, bytes</h1>"
+    told += " Bars: one standard deviation over seeds." if several else ""
+    if all(point["epsilon"].get("server", 0.0) is None for point in found["points"]):
+        told += " Against the server nothing is proved at any point (ε = ∞)."
+    if any(point["pooled"] for point in found["points"]):
+        told += " Lines across: what has all data in one place, which no device sends."
+    head = (
+        f'<h1>Accuracy, privacy, bytes</h1><p class="muted">{text(", ".join(_methods(found)))}: {seeds}.</p>'
+    )
     against = (
-        f"p: paired test on {primary} against {found['reference']}, Holm’s correction for all points; over "
-        "seeds from five seeds on, over people below (then of these trained models alone)."
+        f"p: Student’s paired test on {primary} against {found['reference']}, over "
+        + ("seeds" if found["pairs"] == "seeds" else "people (of these trained models alone)")
+        + ", corrected for all points after Holm. ★: on the frontier."
     )
     shown = [[*line[1:], line[0]] for line in lines]
     names = [*columns[1:], "on the frontier"]
-    marked = [Column(name, number=name not in {"point"}) for name in names]
+    marked = [Column(name, number=name != "point") for name in names]
     sections = [
         Section(
             "picture", "The frontier", drawn("frontier", "The frontier", told, _drawing(found), (3.8, 6.2))
@@ -82,31 +93,44 @@ def page(found: Mapping[str, Any]) -> str:
     )
 
 
+def _methods(found: Mapping[str, Any]) -> list[str]:
+    return list(dict.fromkeys(point["method"] for point in found["points"]))
+
+
 def _drawing(found: Mapping[str, Any]) -> Any:
-    points: Sequence[Mapping[str, Any]] = found["points"]
     primary = found["primary"]
-    methods = list(dict.fromkeys(point["method"] for point in points))
+    points = [point for point in found["points"] if not point["pooled"]]
+    across = [point for point in found["points"] if point["pooled"]]
+    methods = [name for name in _methods(found) if any(point["method"] == name for point in points)]
     finite = sorted({spent(point) for point in points if math.isfinite(spent(point))} - {0.0})
     edge = (max(finite) if finite else 1.0) * 3
 
     def draw(figure: Any, narrow: bool) -> None:  # noqa: FBT001 - the drawing's own signature
+        from matplotlib.ticker import LogLocator  # an extra, and slow to load
+
         left, right = figure.subplots(2, 1) if narrow else figure.subplots(1, 2, sharey=True)
         for number, method in enumerate(methods):
             own = [point for point in points if point["method"] == method]
             color, marker = SERIES[number % len(SERIES)], MARKERS[number % len(MARKERS)]
-            for axes, where in ((left, _at(edge)), (right, _bytes)):
-                _dots(axes, own, where, primary, color, marker, method)
-        left.set_xscale("log")
-        ticks = [*finite, edge]
-        left.set_xticks(ticks, [*(f"{value:.3g}" for value in finite), "∞"])
-        left.minorticks_off()
+            for axes, where, line in ((left, _at(edge), "shrunk"), (right, _bytes, "asked_epsilon")):
+                _dots(axes, own, where, line, primary, color, marker)
+            style = {"marker": marker, "ms": 7, "mew": 1.6, "color": color, "ls": ""}
+            left.plot([], [], label=shortened(method, 30), **style)
+        for number, point in enumerate(across):
+            style = {"color": MUTED, "lw": 1.4, "ls": DASHES[number % len(DASHES)]}
+            for axes in (left, right):
+                axes.axhline(point["metrics"][primary]["mean"], label=shortened(point["point"], 30), **style)
+        for axes in (left, right):
+            axes.set_xscale("log")
+            axes.minorticks_off()
+            axes.margins(0.12)
+            axes.set_title(titled(primary, upright=True))
+        ticks = [*finite, edge] if any(math.isinf(spent(point)) for point in points) else finite
+        left.set_xticks(ticks, ["∞" if value == edge else f"{value:.3g}" for value in ticks])
         left.set_xlabel("ε for whoever gets the model")
-        right.set_xscale("log")
-        right.set_xlabel("bytes sent per person and round")
-        better = "smaller is better" if primary in LOWER_IS_BETTER else "larger is better"
-        left.set_title(f"{primary.upper()} ({better})")
-        left.margins(0.12)
-        right.margins(0.12)
+        right.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        right.xaxis.set_major_formatter(lambda value, _: sized_on_axis(value))
+        right.set_xlabel("sent per person and round")
         handles, labels = left.get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower left", ncols=1 if narrow else 3)
 
@@ -138,20 +162,18 @@ def _dots(
     axes: Any,
     points: Sequence[Mapping[str, Any]],
     where: Any,
+    line: str,
     primary: str,
     color: str,
     marker: str,
-    label: str,
 ) -> None:
-    ordered = sorted(points, key=where)
-    across = [where(point) for point in ordered]
-    up = [point["metrics"][primary]["mean"] for point in ordered]
-    spreads = [point["metrics"][primary]["sd"] or 0.0 for point in ordered]
-    if len({*across}) > 1:
-        axes.plot(across, up, color=color, lw=1.2, alpha=0.6)
-    axes.errorbar(across, up, yerr=spreads, fmt="none", ecolor=MUTED, elinewidth=1)
-    for place, point in enumerate(ordered):
-        face = color if point["frontier"] else "none"
-        told = label if place == 0 else None
-        style = {"marker": marker, "ms": 7, "mew": 1.6, "color": color, "markerfacecolor": face, "ls": ""}
-        axes.plot([across[place]], [up[place]], label=told, **style)
+    """One method's points; those that differ in nothing but the axis are joined (``line`` names what not)."""
+    for kind in dict.fromkeys(point[line] for point in points):
+        joined = sorted((point for point in points if point[line] == kind), key=where)
+        up = [point["metrics"][primary]["mean"] for point in joined]
+        axes.plot([where(point) for point in joined], up, color=color, lw=1.2, alpha=0.6)
+    for point in points:
+        value, face = point["metrics"][primary], color if point["frontier"] else "none"
+        at = ([where(point)], [value["mean"]])
+        axes.errorbar(*at, yerr=[value["sd"] or 0.0], fmt="none", ecolor=MUTED, elinewidth=1)
+        axes.plot(*at, marker=marker, ms=7, mew=1.6, color=color, markerfacecolor=face, ls="")

@@ -62,7 +62,7 @@ dd .muted { white-space: nowrap; } .card dt { color: var(--muted); } .card dd { 
   linear-gradient(270deg, var(--shade), transparent) 100% 0 / .8rem 100% no-repeat scroll; }
 table { border-collapse: collapse; width: 100%; font-size: .93rem; }
 caption { text-align: left; padding: .2rem 0 .4rem; font-size: .9rem; }
-caption span { display: inline-block; position: sticky; left: 0; max-width: calc(100vw - 2.4rem); }
+caption span { display: inline-block; max-width: calc(100vw - 2.4rem); }
 th, td { text-align: left; padding: .38rem 1rem .38rem 0; border-bottom: 1px solid var(--line);
   vertical-align: top; } thead th { color: var(--muted); font-weight: 600; } tbody th { font-weight: 500; }
 td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
@@ -81,7 +81,8 @@ footer { color: var(--muted); font-size: .88rem; padding: 1.2rem 1.1rem 2.5rem; 
   --bad: #a3231a; --good: #0f6b45; --link: #000; }
   nav, .skip { display: none; } header, main, footer { max-width: none; }
   details::details-content { content-visibility: visible; height: auto; }
-  section { break-inside: auto; } figure, .card, tr { break-inside: avoid; } .scroll { overflow: visible; } }
+  section { break-inside: auto; } figure, .card, tr { break-inside: avoid; } .scroll { overflow: visible; }
+  table { font-size: .8rem; } td.number, th.number { white-space: normal; } thead { break-after: avoid; } }
 """
 
 

@@ -15,7 +15,7 @@ from tacit.report.markup import Column, Section, document, table, text
 from tacit.report.promises import promised
 from tacit.report.saved import Saved, Subject, subjects
 from tacit.report.sent import sent_by_devices
-from tacit.report.words import measured, observer_name, sized
+from tacit.report.words import data_name, measured, observer_name, sized, spread_of
 from tacit.runtime.checkpoint import written_whole
 
 PANELS = 4
@@ -59,7 +59,7 @@ def page(told: Sequence[Subject]) -> str:
         Section("beside", "Beside other methods", beside_others(told)),
         Section("configuration", "Configuration and versions", _configuration(run)),
     ]
-    title = f"{main.label} on {run.result['data']}"
+    title = f"{main.label} on {data_name(run.result['data'])}"
     return document(
         f"{title} · Tacit", _head(title, main), [part for part in sections if part], _foot(run.result)
     )
@@ -154,7 +154,7 @@ def _accuracy_table(main: Subject) -> str:
     several = len(main.runs) > 1
     rows = []
     for name, value in main.metrics().items():
-        spread = (measured(main.spread(name) or 0.0),) if several else ()
+        spread = (spread_of(main.spread(name) or 0.0, value),) if several else ()
         rows.append((name, measured(value), _ends(main.interval(name)), *spread))
     columns = [Column("metric"), Column("value", **NUMBER), Column("95 % interval", **NUMBER)]
     columns += [Column("sd over seeds", **NUMBER)] if several else []
@@ -242,7 +242,8 @@ def _groups(result: Mapping[str, Any]) -> str:
 
 
 def _give_or_take(line: Mapping[str, Any]) -> str:
-    return measured(line["value"]) + ("" if line["error"] is None else f" ± {measured(line['error'])}")
+    value, error = line["value"], line["error"]
+    return measured(value) + ("" if error is None else f" ± {spread_of(error, value)}")
 
 
 def _configuration(run: Saved) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 from tacit.errors import TacitError
 from tacit.evaluate.intervals import Interval, bootstrap
 from tacit.ledger.record import Traffic
+from tacit.report.words import data_name
 from tacit.rng import SeededKeys
 from tacit.runtime.checkpoint import load
 from tacit.runtime.folder import OWN_DATA, RunFolder
@@ -223,7 +224,7 @@ def _refuse_unlike(found: Sequence[tuple[Subject, Path]]) -> None:
     first = found[0][0].first.result
     for subject, path in found:
         for key in ("data", "split"):
-            theirs, ours = (Path(result[key]).name for result in (subject.first.result, first))
+            theirs, ours = (data_name(result[key]) for result in (subject.first.result, first))
             if theirs != ours:
                 raise TacitError(
                     f"{path}: its {key} is {theirs}, the first run's {ours}", "report them apart"

@@ -7,7 +7,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from tacit.report.words import chance, epsilon_text, measured, sent_text, side, sized, units_text
+from tacit.report.words import chance, epsilon_text, measured, sent_text, side, sized, spread_of, units_text
 
 SHOWN = 4  # metrics in a comparison; the JSON and the run folders have them all
 FOLDED = 16  # letters of a method's name that stand in one line at least
@@ -41,7 +41,7 @@ def print_result(result: Mapping[str, Any]) -> None:
     numbers = _table("metric", "value", "± standard error", right=(1, 2))
     for name, value in result["metrics"].items():
         error = result.get("errors", {}).get(name)
-        numbers.add_row(name, measured(value), "" if error is None else measured(error))
+        numbers.add_row(name, measured(value), "" if error is None else spread_of(error, value))
     _show(out, head, numbers)
     _print_privacy(out, result["privacy"])
     if result.get("paper_says"):
@@ -165,7 +165,7 @@ def _compared_row(row: Mapping[str, Any], names: Sequence[str]) -> list[str]:
     cells = []
     for name in names:
         found = row["metrics"].get(name)
-        spread = f" ± {measured(found['sd'])}" if found and found["sd"] is not None else ""
+        spread = f" ± {spread_of(found['sd'], found['mean'])}" if found and found["sd"] is not None else ""
         cells.append(f"{measured(found['mean'])}{spread}" if found else "")
     sides = [side(row["privacy"], observer) for observer in ("server", "release")]
     return [

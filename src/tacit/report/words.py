@@ -15,6 +15,16 @@ HARDLY_A_PROMISE = 8.0
 UNBOUNDED = "ε = ∞"
 
 
+def data_name(data: str) -> str:
+    """What data are called, without the folders of whoever ran it.
+
+    Example:
+        >>> data_name("some/where/log.csv:scale=1-5"), data_name("run:table.csv"), data_name("demo:users=60")
+        ('log.csv:scale=1-5', 'table.csv', 'demo:users=60')
+    """
+    return data.rpartition("/")[2].removeprefix("run:")
+
+
 def sized(count: float) -> str:
     """A number of bytes for people.
 
@@ -37,6 +47,18 @@ def measured(value: float) -> str:
         ('0.9321', '0.000200', '0.0000')
     """
     return f"{value:.4f}" if value == 0 or not abs(value) < 0.01 else f"{value:#.3g}"
+
+
+def spread_of(spread: float, value: float) -> str:
+    """A standard deviation or error with as many decimals as its value has.
+
+    Example:
+        >>> spread_of(0.00612, 0.93214), spread_of(0.00001, 0.9), spread_of(0.0001, 0.0002)
+        ('0.0061', '1.0e-05', '0.000100')
+    """
+    if abs(value) < 0.01 and value:
+        return measured(spread)
+    return f"{spread:.4f}" if spread == 0 or spread >= 1e-4 else f"{spread:#.2g}"
 
 
 def chance(p: float | None) -> str:
