@@ -5,9 +5,11 @@ A package outside Tacit offers a method through an entry point in the group ``ta
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Mapping
-from functools import cache
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from functools import cache, cached_property
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -29,6 +31,41 @@ def _modules(room: ModuleType) -> list[ModuleType]:
     return [importlib.import_module(f"{room.__name__}.{name}") for name in names]
 
 
+class _Methods(Mapping[str, Maker]):
+    """Every method by name; who asks for one loads that one's module alone, who lists them loads all."""
+
+    def __getitem__(self, name: str) -> Maker:
+        for module in _naming(tacit.methods, name):
+            found = getattr(module, "METHODS", {})
+            if name in found:
+                return found[name]
+        return self._all[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all)
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    @cached_property
+    def _all(self) -> Mapping[str, Maker]:
+        found: dict[str, Maker] = {}
+        for module in _modules(tacit.methods):
+            found.update(getattr(module, "METHODS", {}))
+        for entry in entry_points(group="tacit.methods"):
+            found.setdefault(entry.name, _installed(entry))
+        return found
+
+
+def _naming(room: ModuleType, name: str) -> Iterator[ModuleType]:
+    """The modules of a room in whose text a name is quoted; none where there is no text to look at."""
+    for found in pkgutil.iter_modules(room.__path__):
+        with suppress(OSError, UnicodeDecodeError):
+            text = (Path(room.__path__[0]) / f"{found.name}.py").read_text(encoding="utf-8")
+            if f'"{name}"' in text:
+                yield importlib.import_module(f"{room.__name__}.{found.name}")
+
+
 @cache
 def methods() -> Mapping[str, Maker]:
     """Every federated method by name, built-in or installed.
@@ -37,12 +74,7 @@ def methods() -> Mapping[str, Maker]:
         >>> "fedrec++" in methods()
         True
     """
-    found: dict[str, Maker] = {}
-    for module in _modules(tacit.methods):
-        found.update(getattr(module, "METHODS", {}))
-    for entry in entry_points(group="tacit.methods"):
-        found.setdefault(entry.name, _installed(entry))
-    return found
+    return _Methods()
 
 
 def _installed(entry: EntryPoint) -> Maker:
