@@ -10,8 +10,12 @@ import typer
 from tacit.cli import options
 from tacit.cli.progress import Watching
 
-EXAMPLE = "Example: tacit up fedrec --data demo:users=40 --devices 20 --rounds 3"
-
+EXAMPLE = (
+    "Examples: tacit up --data demo --devices 20 · tacit up fedmmf --devices 12 --rounds 3 · "
+    "tacit up fedrec --data demo:users=40 --processes"
+)
+SHOWN = "fedrec++"  # where no method is named: one that needs every part of a deployment
+SHOWN_ROUNDS = 10
 
 Seeded = Annotated[
     bool, typer.Option("--seeded", help="Repeatable, equal to a simulation; then nothing is claimed.")
@@ -24,7 +28,12 @@ def add_to(app: typer.Typer) -> None:
 
 
 def up(
-    method: Annotated[str, typer.Argument(help="A method's name, or an experiment file (TOML).")],
+    method: Annotated[
+        str,
+        typer.Argument(
+            help=f"A method's name, or an experiment file; without one, {SHOWN_ROUNDS} rounds of {SHOWN}."
+        ),
+    ] = "",
     devices: Annotated[int, typer.Option(help="How many devices, one person each.", min=2)] = 10,
     processes: Annotated[bool, typer.Option("--processes", help="A process for every device.")] = False,  # noqa: FBT002
     seeded: Seeded = False,  # noqa: FBT002 - a flag
@@ -47,13 +56,13 @@ def up(
     given = {
         "data": data,
         "split": split,
-        "rounds": rounds,
+        "rounds": rounds if method else rounds or SHOWN_ROUNDS,
         "seed": seed,
         "settings": options.settings_from(sets),
         "protect": protect,
         "transport": transport,
     }
-    experiment = options.experiment(method, given)
+    experiment = options.experiment(method or SHOWN, given)
     from tacit.cli.rounds import Rounds  # heavy rooms load on first use
     from tacit.deploy.operator_view import printed
     from tacit.deploy.up import Trial, tried

@@ -16,14 +16,14 @@ import sys
 import time
 from collections.abc import Collection, Generator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tacit.deploy.certificates import Authority
 from tacit.deploy.children import begun, ended
 from tacit.deploy.flower_gate import gate
-from tacit.deploy.https import in_background
+from tacit.deploy.https import HttpsServer, in_background
 from tacit.errors import TacitError
 
 KIND, NODE = "query", "node"
@@ -91,7 +91,8 @@ class SuperLink:
     process: "subprocess.Popen[bytes]"
     log: Path
     known: dict[bytes, Any]
-    opened: ExitStack
+    gate: HttpsServer
+    _open: ExitStack = field(default_factory=ExitStack)
 
     @classmethod
     def started(cls, folder: Path, certificate: Path, key: Path, host: str, port: int) -> "SuperLink":
@@ -118,10 +119,8 @@ class SuperLink:
         server = gate(host, port, certificate, key, inner, own.authority, known)
         log = folder / "engine.log"
         process = begun(command, log, {**os.environ, **QUIET, "FLWR_HOME": str(folder / "flwr")})
-        opened = ExitStack()
-        opened.enter_context(in_background(server))
         public = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        return cls(inner, public, own.authority, secret.read_bytes(), process, log, known, opened)
+        return cls(inner, public, own.authority, secret.read_bytes(), process, log, known, server)
 
     def ready(self, seconds: float = 60.0) -> None:
         """Wait until it listens."""
@@ -135,10 +134,15 @@ class SuperLink:
             time.sleep(0.05)
         raise TacitError(f"the engine does not listen on {self.address}", f"see {self.log}")
 
+    def open_gate(self) -> None:
+        """From now on devices are answered; they waited until the engine knows their keys."""
+        self._open.enter_context(in_background(self.gate))
+
     def stop(self) -> None:
         """End it and whatever it started, and close the gate."""
-        with self.opened:
+        with self._open:
             ended(self.process)
+        self.gate.server_close()
 
 
 def _program(name: str) -> list[str]:

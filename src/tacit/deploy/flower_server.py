@@ -136,6 +136,7 @@ def _served_on(
         try:
             superlink.ready()
             _admit(superlink, coordinator)
+            superlink.open_gate()
             ready(superlink.public)
             return _served(superlink, coordinator, listening, watcher)
         except _lost() as error:

@@ -156,7 +156,7 @@ def served(
         if not file.is_file():
             raise TacitError(f"{file} is missing", "put server.pem, server.key and ca.pem into that folder")
     trust = trusted(folder, own.authority)
-    pace = Pace(deadline=deadline, again=max(5.0, deadline / 3), wait=0.3)
+    pace = Pace(deadline=deadline, again=min(20.0, max(5.0, deadline / 3)), wait=0.3)
 
     def ready(address: str) -> None:
         watcher.warn(f"listening on {address}; devices are given {trust} to trust")

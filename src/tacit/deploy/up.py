@@ -18,8 +18,10 @@ from tacit.deploy.certificates import Authority, Certified
 from tacit.deploy.channel import Pace, Unwatched
 from tacit.deploy.children import Children
 from tacit.deploy.cohort import profile_of
+from tacit.deploy.coordinator import Coordinator
 from tacit.deploy.flower_engine import free_port, needed
 from tacit.deploy.flower_server import Listening, admitted, serve
+from tacit.deploy.footprint import footprint, started_by
 from tacit.deploy.founding import announced, founded
 from tacit.deploy.history import History
 from tacit.deploy.identity import Identity
@@ -95,15 +97,36 @@ def tried(trial: Trial, watcher: Unwatched, data_dir: Path | None = None) -> dic
                     here.append(True)
                     _begin_devices(children, grounds, trial)
 
-            finished = serve(listening, watcher, ready)
+            measured = _Measured(watcher, children, proxy=grounds.proxy)
+            finished = serve(listening, measured, ready)
         if not finished:
             return None
         from tacit.deploy.operator_view import seen  # with its accounting
 
-        return seen(folder / "server")
+        return {**seen(folder / "server"), "processes": measured.told}
     finally:
         if trial.keep is None:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+class _Measured(Unwatched):
+    """Passes on how the rounds go, and looks what the processes use after each."""
+
+    def __init__(self, watcher: Unwatched, children: Children, *, proxy: bool) -> None:
+        self._watcher = watcher
+        self._children = children
+        self._proxy = proxy
+        self.told: dict[str, Any] = {}
+        self.enrolled, self.warn, self.stopping = watcher.enrolled, watcher.warn, watcher.stopping
+
+    def round(self, coordinator: Coordinator, seconds: float) -> None:
+        """While all of them are still there."""
+        self._watcher.round(coordinator, seconds)
+        ours = [child.pid for child in self._children.started]
+        engine = [number for number in started_by(os.getpid()) if number not in ours]
+        groups = {"server": [os.getpid()], "engine": engine}
+        groups |= {"proxy": ours[:1] if self._proxy else [], "devices": ours[int(self._proxy) :]}
+        self.told = {what: footprint(numbers) for what, numbers in groups.items()}
 
 
 def prepared(trial: Trial, folder: Path, data_dir: Path | None = None) -> Grounds:
