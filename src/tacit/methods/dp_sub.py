@@ -75,7 +75,9 @@ BITS_IN_THE_CLEAR = {
 PLAIN = replace(PAPER, says="no claim of privacy (FedMF is the paper's baseline without noise)")
 MOST_MEMORY = 4.0  # gigabytes that a simulation may hold of what devices have not sent
 Noise = Literal["gaussian", "published", "none"]
+Bits = Literal["randomised", "true"]
 Redraw = Literal["never", "round"]
+Estimate = Literal["likelihood", "none"]
 
 
 @dataclass(frozen=True)
@@ -181,7 +183,7 @@ def dp_fedmf(
                 "add --protect topk:SHARE in its place, or choose noise=gaussian",
             )
         method = replace(method, settle=Remembering(Warming(share, warm_up), momentum, told=noise == "none"))
-    return _published(method, noise)
+    return as_published(method, noise)
 
 
 @dataclass(frozen=True)
@@ -225,7 +227,8 @@ def _noise(noise: Noise, clip: float, epsilon: float, sigma: float, epochs: int)
     return chain(Clip(clip), GaussianNoise(sigma, "device"))
 
 
-def _published(method: Method, noise: Noise) -> Method:
+def as_published(method: Method, noise: Noise) -> Method:
+    """The method under the name of what it does: the print's noise is not a corrected mechanism."""
     return replace(method, mode="as-published") if noise == "published" else method
 
 
@@ -244,10 +247,10 @@ def priv_fedmf_sub(
     clip: NonNegative = 1.0,
     epsilon: Positive = 2.0,
     sigma: Positive = 1.0,
-    bits: Literal["randomised", "true"] = "randomised",
+    bits: Bits = "randomised",
     bit_epsilon: Positive = 2.0,
     redraw: Redraw = "never",
-    estimate: Literal["likelihood", "none"] = "likelihood",
+    estimate: Estimate = "likelihood",
     threshold: Share | None = None,
     pool: Literal["catalogue", "received"] = "catalogue",
     unselected: Unselected = "last",
@@ -267,21 +270,26 @@ def priv_fedmf_sub(
     whole = recipe.method("priv-fedmf-sub", _noise(noise, clip, epsilon, sigma, epochs), dense=True)
     local = replace(_local(whole), pool=pool)
     train = replace(whole.exchanges[0], local=local, downlink=Selected(("items",)), aggregator=SubModelSum())
-    read = bit_epsilon if bits == "randomised" and estimate == "likelihood" else None
-    method = replace(
-        whole,
-        model=LogisticFactorisation(dim, spread, negatives, sub_model=True, unselected=unselected),
-        exchanges=(train,),
-        server=Choosing(whole.server, read, threshold),
-        settle=Asking(bit_epsilon if bits == "randomised" else None, redraw),
+    model = LogisticFactorisation(dim, spread, negatives, sub_model=True, unselected=unselected)
+    method = choosing(
+        replace(whole, model=model, exchanges=(train,)), bits, bit_epsilon, redraw, estimate, threshold
     )
-    return _published(_twinned(method, local, twin) if twin != "none" else method, noise)
+    return as_published(_twinned(method, local, twin), noise)
 
 
 def _local(method: Method) -> LogisticFactors:
     local = method.exchanges[0].local
     assert isinstance(local, LogisticFactors)
     return local
+
+
+def choosing(
+    method: Method, bits: Bits, epsilon: float, redraw: Redraw, estimate: Estimate, threshold: float | None
+) -> Method:
+    """DP-SUB (Algorithm 1) for a method whose exchange sends down the chosen rows."""
+    asked = epsilon if bits == "randomised" else None
+    read = asked if estimate == "likelihood" else None
+    return replace(method, server=Choosing(method.server, read, threshold), settle=Asking(asked, redraw))
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,17 @@ from tacit.ledger.record import Traffic
 from tacit.local.neural_epochs import NeuralEpochs
 from tacit.local.residual import Residual
 from tacit.local.work import LocalWork
-from tacit.methods.dp_sub import IN_THE_CLEAR, PAPER, Asking, Redraw, parameters
+from tacit.methods.dp_sub import (
+    IN_THE_CLEAR,
+    PAPER,
+    Bits,
+    Estimate,
+    Noise,
+    Redraw,
+    as_published,
+    choosing,
+    parameters,
+)
 from tacit.methods.twins import central
 from tacit.models.neural_cf import TABLES, NeuralCF, layers
 from tacit.models.sub_model import Selected, Unselected
@@ -46,7 +56,6 @@ from tacit.protect.shared_mask import SharedMask, kept
 from tacit.round import Citation, Exchange, Method
 from tacit.schedule import Warming
 from tacit.server.step import Interpolation
-from tacit.server.sub_model import Choosing
 from tacit.settings import Count, CountOrShare, Natural, NonNegative, Positive, Share, checked
 from tacit.transport.direct import direct
 
@@ -56,7 +65,6 @@ FEDNCF = Citation(
     year=2022,
     says="data stay on devices (no claim about the updates that do not)",
 )
-Noise = Literal["gaussian", "published", "none"]
 Averaged = Literal["holders", "mean"]
 NeuralTwin = Literal["none", "central"]
 
@@ -158,10 +166,6 @@ def _guard(
     return chain(*after) if noise == "none" else chain(Clip(clip), GaussianNoise(sigma, "device"), *after)
 
 
-def _mode(method: Method, noise: Noise) -> Method:
-    return replace(method, mode="as-published") if noise == "published" else method
-
-
 @checked
 def fedncf(
     *,
@@ -213,7 +217,7 @@ def dp_fedncf(
         (Clip(size=0.5), GaussianNoise(noise=1.0, where='device'))
     """
     recipe = Recipe(factors, tower, rounds, rate, epochs, batch, negatives, clients, adam)
-    return _mode(recipe.method("dp-fedncf", _guard(noise, clip, sigma), "mean"), noise)
+    return as_published(recipe.method("dp-fedncf", _guard(noise, clip, sigma), "mean"), noise)
 
 
 @checked
@@ -255,7 +259,7 @@ def dp_fedncf_dgc(
     choice: Literal["shared", "largest"] = "largest" if noise == "published" else "shared"
     local = Residual(_dense(train.local), names, schedule, kept, momentum, local_clip, choice)
     model = replace(recipe.model(), memory=True)
-    return _mode(replace(method, model=model, exchanges=(replace(train, local=local),)), noise)
+    return as_published(replace(method, model=model, exchanges=(replace(train, local=local),)), noise)
 
 
 def _dense(local: LocalWork) -> NeuralEpochs:
@@ -279,10 +283,10 @@ def priv_fedncf_sub_compress(
     clip: Positive = 1.0,
     sigma: Positive = 1.0,
     share: Share = 0.1,
-    bits: Literal["randomised", "true"] = "randomised",
+    bits: Bits = "randomised",
     bit_epsilon: Positive = 2.0,
     redraw: Redraw = "never",
-    estimate: Literal["likelihood", "none"] = "likelihood",
+    estimate: Estimate = "likelihood",
     threshold: Share | None = None,
     pool: Literal["catalogue", "received"] = "catalogue",
     unselected: Unselected = "last",
@@ -304,15 +308,11 @@ def priv_fedncf_sub_compress(
     train = replace(
         train, local=local, downlink=Selected(TABLES, network), aggregator=SubModelSum(TABLES, "mean")
     )
-    read = bit_epsilon if bits == "randomised" and estimate == "likelihood" else None
-    method = replace(
-        method,
-        model=replace(recipe.model(), sub_model=True, unselected=unselected),
-        exchanges=(train,),
-        server=Choosing(method.server, read, threshold),
-        settle=Asking(bit_epsilon if bits == "randomised" else None, redraw),
+    model = replace(recipe.model(), sub_model=True, unselected=unselected)
+    method = choosing(
+        replace(method, model=model, exchanges=(train,)), bits, bit_epsilon, redraw, estimate, threshold
     )
-    return _mode(method, noise)
+    return as_published(method, noise)
 
 
 def _paper(data: str, given: Mapping[str, Any]) -> dict[str, Any]:
