@@ -26,6 +26,10 @@ PADDING = {"ml-100k": 1, "ml-1m": 0}  # 1683 rows are counted where there are 16
 RANK, SHARE = 16, 0.5
 QUICK_ROUNDS = 10
 ROUNDS = 400
+QUICK = (
+    f"quick: {QUICK_ROUNDS} rounds of ML-100K in place of {ROUNDS}; numbers and bytes sent are scaled to "
+    f"{ROUNDS}"
+)
 TOTAL = "numbers sent, as the paper counts, M"
 NOTES = (
     "the last interaction of each person against 99 random items: the paper's 8:2 split gives other numbers",
@@ -197,7 +201,7 @@ def _regenerated(
         for row in rows:
             cells += _cells(row, name, plan_of(row, name, dataset, parts, options), options)
             options.listener.step(len(cells) // 7, {})
-    short = (f"quick: {QUICK_ROUNDS} rounds of ML-100K in place of {ROUNDS}",) if options.quick else ()
+    short = (QUICK,) if options.quick else ()
     if names != meant:
         short = (*short, f"the paper's numbers are of {', '.join(meant)}: none stands beside these")
     return Reproduction(f"dp-sub/{table}", title, tuple(cells), (*short, *NOTES))
