@@ -20,16 +20,15 @@ from tacit.round import OpenExchange, broadcast_of, claim_of, client_side, first
 from tacit.runtime.simulate import Execution, new_world, one_round
 from tacit.testing.tiny import tiny_federation
 from tacit.transport.direct import direct
-from tacit.transport.shuffle_proxy import (
+from tacit.transport.sealed_reports import (
     Envelope,
     Opener,
     Proxy,
-    ShuffleProxy,
-    handed_over,
     message_nbytes,
     report_nbytes,
     sealed,
 )
+from tacit.transport.shuffle_proxy import ShuffleProxy, handed_over
 from tacit.transport.transport import Messages
 from tacit.types import RoundFacts
 

@@ -17,7 +17,8 @@ from tacit.round import Method, client_side
 from tacit.runtime.listener import Listener
 from tacit.runtime.run import Plan, federation_of
 from tacit.runtime.simulate import new_world
-from tacit.transport.shuffle_proxy import Proxy, ShuffleProxy
+from tacit.transport.sealed_reports import Proxy
+from tacit.transport.shuffle_proxy import ShuffleProxy
 from tacit.types import Array, Index
 
 PEOPLE = 50

@@ -16,7 +16,7 @@ from tacit.deploy.wire import Kind, Place, framed
 from tacit.errors import TacitError
 from tacit.local.work import Inbox
 from tacit.round import Outgoing
-from tacit.transport.shuffle_proxy import Envelope, Opener, report_nbytes, sealed
+from tacit.transport.sealed_reports import Envelope, Opener, report_nbytes, sealed
 from tacit.types import Array, Rows
 
 

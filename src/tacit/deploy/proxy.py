@@ -18,7 +18,7 @@ from typing import Any
 from tacit.deploy.folders import made
 from tacit.deploy.wire import Frame, Kind, Place, Reason, Refused, framed, public_identity, unframed
 from tacit.errors import TacitError
-from tacit.transport.shuffle_proxy import SEAL_BYTES
+from tacit.transport.sealed_reports import SEAL_BYTES
 
 LAYOUT = 1
 LITTLE = 1 << 25  # bytes of a message while nothing larger is expected

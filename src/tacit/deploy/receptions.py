@@ -16,12 +16,13 @@ from tacit.deploy.journal import Device, Journal
 from tacit.deploy.wire import Reason, Refused
 from tacit.ledger.record import Traffic
 from tacit.round import Exchange, OpenExchange, ServerState
+from tacit.transport.sealed_reports import Envelope, Opener
 from tacit.transport.secure_sum.carrier import SecureSum
 from tacit.transport.secure_sum.layout import Layout, ring_for
 from tacit.transport.secure_sum.server import Phase, Server
 from tacit.transport.secure_sum.terms import Reason as Why
 from tacit.transport.secure_sum.terms import SumAborted, Terms
-from tacit.transport.shuffle_proxy import Envelope, Opener, ShuffleProxy, handed_over
+from tacit.transport.shuffle_proxy import ShuffleProxy, handed_over
 from tacit.transport.transport import Messages
 from tacit.types import Index, RoundFacts
 

@@ -12,7 +12,8 @@ from tacit.deploy.receptions import Reception, Summed, carried_by_sum, directory
 from tacit.deploy.wire import Kind, Place, framed
 from tacit.federation.federation import Casting
 from tacit.round import Exchange, OpenExchange
-from tacit.transport.shuffle_proxy import ShuffleProxy, report_nbytes
+from tacit.transport.sealed_reports import report_nbytes
+from tacit.transport.shuffle_proxy import ShuffleProxy
 from tacit.types import Index
 
 
