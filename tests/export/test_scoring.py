@@ -88,3 +88,21 @@ def test_the_command_tells_how_far_off_it_is(trained, tmp_path, capsys):
     assert told["difference"] < 1e-5
     assert main(["export", str(folder)]) == 2
     assert "add --onnx FILE" in capsys.readouterr().err
+
+
+def test_the_arrays_are_one_file_that_says_what_it_is(trained, tmp_path, capsys):
+    safetensors = pytest.importorskip("safetensors")
+    folder = trained("fedmf")
+    assert main(["export", str(folder), "--safetensors", str(tmp_path / "m.safetensors"), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["arrays"] == {"items": [30, 20]}
+    served = opened(folder, None)
+    with safetensors.safe_open(tmp_path / "m.safetensors", framework="numpy") as file:
+        np.testing.assert_array_equal(file.get_tensor("items"), served.shared["items"])
+        about = json.loads(file.metadata()["tacit"])
+    assert json.loads(about["item_ids"]) == served.plan.dataset.item_ids.values.tolist()
+    assert json.loads(about["privacy"])[0]["epsilon"] is None
+    pop = Recommender("pop").fit(TINY).save(tmp_path / "pop")
+    assert main(["export", str(pop), "--safetensors", str(tmp_path / "p.safetensors")]) == 2
+    assert "keeps no model" in capsys.readouterr().err
+    assert not (tmp_path / "p.safetensors").exists()

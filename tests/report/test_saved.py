@@ -57,3 +57,13 @@ def test_the_curve_of_several_seeds_is_their_mean(runs):
     found = subjects([runs / "one", runs / "two"])
     ends = [run.curve[-1]["metrics"]["rmse"] for run in found[0].runs]
     assert f"at the end rmse {sum(ends) / 2:.4f}" in page(found)
+
+
+@pytest.mark.parametrize("name", ["audit.json", "compare.json"])
+def test_a_damaged_file_is_one_line(runs, tmp_path, capsys, name):
+    shutil.copytree(runs / "one", tmp_path / "run")
+    (tmp_path / "run" / name).write_text("{")
+    assert main(["report", str(tmp_path / "run")]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert f"{name} is damaged" in said

@@ -11,6 +11,8 @@ from tacit.config.serving import Served
 from tacit.errors import TacitError
 from tacit.export.scoring import scoring_graph
 from tacit.models.masked_factorisation import MaskedScorer
+from tacit.report.words import data_name
+from tacit.runtime.checkpoint import written_whole
 from tacit.runtime.folder import RunFolder
 from tacit.types import Array
 
@@ -20,7 +22,7 @@ TOLERANCE = 1e-4  # of the largest score: two programs add single-precision numb
 
 @dataclass(frozen=True)
 class Exported:
-    """A written file: what it takes, and how far its scores are from Tacit's (``None``: not compared)."""
+    """A written graph: what it takes, and how far its scores are from Tacit's (``None``: not compared)."""
 
     path: Path
     inputs: dict[str, int]
@@ -36,19 +38,42 @@ def exported_onnx(served: Served, run: Path, path: Path) -> Exported:
             f"{served.plan.name} is a baseline without a graph", "export a federated method's run"
         )
     drawing, scores = scoring_graph(served.model, served.shared)
-    items, result = served.plan.dataset.items, RunFolder.opened(run).result()
     about = {
-        "tacit": __version__,
-        "method": served.plan.name,
-        "data": str(result["data"]),
-        "item_ids": json.dumps(served.plan.dataset.item_ids.values.tolist()),
-        "privacy": json.dumps(result["privacy"]),
+        **_about(served, run),
         "inputs": "what a device keeps, one row per person, worked out from the history by Tacit's fold-in",
     }
+    items = served.plan.dataset.items
     drawing.written(path, scores, items, about)
     return Exported(
         path, drawing.inputs, items, path.stat().st_size, _difference(served, path, list(drawing.inputs))
     )
+
+
+def exported_safetensors(served: Served, run: Path, path: Path) -> dict[str, tuple[int, ...]]:
+    """Write what the server holds as one file that says what it is; the shapes of its arrays."""
+    from safetensors.numpy import save_file  # loads on first use
+
+    if served.model is None:
+        raise TacitError(
+            f"{served.plan.name} is a baseline: it keeps no model", "export a federated method's run"
+        )
+    arrays = {name: np.ascontiguousarray(array) for name, array in served.shared.items()}
+    # one entry only: the format's library writes several in no fixed order
+    about = {"tacit": json.dumps(_about(served, run))}
+    written_whole(path, lambda draft: save_file(arrays, draft, about))
+    return {name: array.shape for name, array in arrays.items()}
+
+
+def _about(served: Served, run: Path) -> dict[str, str]:
+    """What a model file says of itself."""
+    result = RunFolder.opened(run).result()
+    return {
+        "tacit": __version__,
+        "method": served.plan.name,
+        "data": data_name(str(result["data"])),
+        "item_ids": json.dumps(served.plan.dataset.item_ids.values.tolist()),
+        "privacy": json.dumps(result["privacy"]),
+    }
 
 
 def device_rows(served: Served, users: Array, names: list[str]) -> dict[str, Array]:

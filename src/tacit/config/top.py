@@ -41,6 +41,8 @@ def best_places(scores: Floats, seen: Index, k: int) -> Array:
         >>> best_places(np.array([0.1, 0.9, 0.5]), np.array([1], "i4"), 5).tolist()
         [2, 0]
     """
+    if k < 1:
+        raise TacitError(f"a list of {k} items", "ask for one or more")
     open_to_all = np.array(scores, dtype=np.float64)
     open_to_all[seen] = -np.inf
     return np.argsort(-open_to_all, kind="stable")[: min(k, len(open_to_all) - len(seen))]

@@ -15,7 +15,7 @@ from tacit.ledger.record import Traffic
 from tacit.report.words import data_name
 from tacit.rng import SeededKeys
 from tacit.runtime.checkpoint import load
-from tacit.runtime.folder import OWN_DATA, RunFolder
+from tacit.runtime.folder import OWN_DATA, RunFolder, readable
 from tacit.types import Array, Floats
 
 TABLE = "compare.json"
@@ -82,8 +82,13 @@ class Saved:
             per_user=per_user(path),
             crossed=_crossed(ledger),
             flow=_flow(ledger),
-            audit=json.loads(audit.read_text("utf-8")) if audit.exists() else None,
+            audit=_json(audit) if audit.exists() else None,
         )
+
+
+def _json(file: Path) -> dict[str, Any]:
+    with readable(file):
+        return json.loads(file.read_text("utf-8"))
 
 
 def per_user(run: Path) -> Mapping[str, Array]:
@@ -206,8 +211,7 @@ def subjects(paths: Sequence[Path]) -> list[Subject]:
     for path in paths:
         table = path / TABLE
         if table.is_file():
-            rows = json.loads(table.read_text("utf-8"))["rows"]
-            for row in rows:
+            for row in _json(table)["rows"]:
                 runs = tuple(Saved.of(_beside(path, run)) for run in row["runs"])
                 found.append((Subject(row["method"], runs), path))
         else:

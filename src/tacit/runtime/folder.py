@@ -100,7 +100,7 @@ class RunFolder:
         file = self.path / name
         if not file.exists():
             return []
-        with _readable(file):
+        with readable(file):
             return [json.loads(line) for line in file.read_text("utf-8").splitlines()]
 
     def size(self, name: str) -> int:
@@ -155,12 +155,12 @@ class RunFolder:
         file = self.path / "result.json"
         if not file.exists():
             raise TacitError(f"{self.path} has no result yet", "finish the run with --resume first")
-        with _readable(file):
+        with readable(file):
             return json.loads(file.read_text("utf-8"))
 
 
 @contextmanager
-def _readable(file: Path) -> Generator[None]:
+def readable(file: Path) -> Generator[None]:
     """Text that is no JSON was not written by a run."""
     try:
         yield
