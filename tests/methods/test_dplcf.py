@@ -100,6 +100,16 @@ def test_counts_of_pairs_are_unbiased():
     np.testing.assert_allclose(dense(after), cosines(met, 2.0), atol=1e-4)
 
 
+def test_an_item_that_seems_to_be_met_by_nobody_has_no_neighbours():
+    """Estimates may fall below zero; undamped, nothing may be divided by them."""
+    step = NeighbourStep(1.0, 3, 0.0)
+    moments = {"single": np.array([0.0, 9.0, 8.0]), "pairs": np.eye(3, dtype=np.float32) * 9}
+    shared = {"neighbours": np.zeros((3, 3), np.int32), "similarity": np.zeros((3, 3), np.float32)}
+    after, _ = step.step(shared, {"bits": {**moments, "reports": np.array([10])}}, {}, 0)
+    assert np.isfinite(dense(after)).all()
+    assert (dense(after)[0] == 0).all()
+
+
 def test_a_person_pays_for_every_item():
     world, record = asked(dplcf(epsilon=1.5), tiny_federation(20, ITEMS, seed=1))
     for observer in (Observer.SERVER, Observer.RELEASE):

@@ -41,6 +41,7 @@ PAPER = Citation(
     year=2020,
     says="epsilon-differential privacy for each single interaction",
 )
+_ROWS = 512  # of the pair counts worked on at a time: all of them do not fit in memory four times
 EXPOSES = {
     Observer.SERVER: "histories without a randomiser",
     Observer.PROXY: Nothing(),
@@ -139,23 +140,26 @@ class NeighbourStep(ServerStep):
         reports, slope = int(moments["reports"][0]), math.tanh(self.epsilon / 2)
         flipped = (1 - slope) / 2
         seen: Any = moments["single"]
-        counts = np.maximum((seen - reports * flipped) / slope, 0.0).astype(np.float32)
-        pairs: Any = moments["pairs"]
-        pairs = (
-            pairs
-            - flipped * (seen[:, np.newaxis] + seen).astype(np.float32)
-            + np.float32(reports * flipped**2)
-        )
-        pairs /= np.float32(slope**2)
-        weights = 1.0 / np.sqrt(counts + np.float32(self.damp))
-        pairs *= weights[:, np.newaxis]
-        pairs *= weights
-        np.fill_diagonal(pairs, 0.0)
-        width = shared["neighbours"].shape[1]
-        best = np.argpartition(-pairs, width - 1, axis=1)[:, :width].astype(np.int32)
-        best.sort(axis=1)
-        similarity = np.maximum(np.take_along_axis(pairs, best, axis=1), 0.0).astype(np.float32)
+        counts = np.maximum((seen - reports * flipped) / slope, 0.0) + self.damp
+        weights = np.zeros(len(seen), dtype=np.float32)
+        np.divide(1.0, np.sqrt(counts), out=weights, where=counts > 0, casting="same_kind")
+        found: list[tuple[Any, Any]] = []
+        for first in range(0, len(seen), _ROWS):
+            some = slice(first, first + _ROWS)
+            both = seen[some, np.newaxis] + seen
+            pairs = (moments["pairs"][some] - flipped * both + reports * flipped**2) / slope**2
+            similar = pairs.astype(np.float32) * weights[some, np.newaxis] * weights
+            similar[np.arange(len(similar)), np.arange(first, first + len(similar))] = 0.0
+            found.append(_strongest(similar, shared["neighbours"].shape[1]))
+        best, similarity = (np.concatenate(parts) for parts in zip(*found, strict=True))
         return {**shared, "neighbours": best, "similarity": similarity}, state
+
+
+def _strongest(similar: Floats, most: int) -> tuple[Index, Floats]:
+    """The places of each row's largest numbers, rising, and the numbers, none below zero."""
+    best = np.argpartition(-similar, most - 1, axis=1)[:, :most].astype(np.int32)
+    best.sort(axis=1)
+    return best, np.maximum(np.take_along_axis(similar, best, axis=1), 0.0)
 
 
 @checked
