@@ -36,7 +36,7 @@ from tacit.settings import Setting, settings_of
 DOCS = Path(__file__).parent
 MEASURED = DOCS / "methods" / "measured.json"
 DATA = "demo"
-FEWER = {"fedncf": 40, "dp-fedncf": 40, "dp-fedncf-dgc": 40, "priv-fedncf-sub-compress": 40}
+FEWER = {"fedncf": 40, "dp-fedncf": 40, "dp-fedncf-dgc": 10, "priv-fedncf-sub-compress": 40}
 """Rounds of methods whose own number takes too long here; their blocks say so."""
 ROOMS = {"protections": (tacit.protect, "PROTECTIONS"), "transports": (tacit.transport, "TRANSPORTS")}
 BLOCK = re.compile(
