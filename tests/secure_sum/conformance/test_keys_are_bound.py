@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tacit.transport.secure_sum.client import signed
-from tacit.transport.secure_sum.masks import keypair
+from tacit.transport.secure_sum.masks import RINGS, keypair
 from tacit.transport.secure_sum.plan import Rates
 from tacit.transport.secure_sum.server import Phase
 from tacit.transport.secure_sum.terms import SumAborted
@@ -26,15 +26,25 @@ def roster_of(adverts):
         {"round": 4},
         {"round": 6},
         {"run": b"another"},
+        {"run": b"nur"},
+        {"run": b"runtr", "exchange": "ain"},
         {"exchange": "denoise"},
+        {"exchange": "other"},
         {"model": b"m" * 32},
         {"length": 7},
+        {"ring": 64},
+        {"rates": Rates(dropout=0.2, adversary=0.1)},
+        {"rates": Rates(dropout=0.1, adversary=0.05)},
+        {"rates": Rates(dropout=0.1, adversary=0.1, crowd=3)},
+        {"rates": Rates(dropout=0.1, adversary=0.1, secrecy=30)},
+        {"rates": Rates(dropout=0.1, adversary=0.1, success=10)},
+        {"rates": Rates(dropout=0.1, adversary=0.1, grinding=20)},
     ],
 )
-def test_keys_of_another_round_run_exchange_or_model_are_refused(cohort, refusal, change):
-    """A replay of last round's keys, or a victim that was sent another model than everybody else."""
+def test_keys_of_other_terms_are_refused(cohort, refusal, change):
+    """A replay of last round's keys, or a victim that was told another model or safety than the others."""
     adverts = cohort.adverts()
-    cohort.vectors[3] = cohort.vectors[3].repeat(2)[: change.get("length", 6)]
+    cohort.vectors[3] = np.zeros(change.get("length", 6), dtype=RINGS[change.get("ring", 32)])
     adverts[3] = cohort.client(3, terms=cohort.other_terms(**change)).start()
     assert refusal(cohort.clients[0], roster_of(adverts)) == "unsigned"
 
