@@ -186,6 +186,8 @@ def test_mismatched_rows_are_refused():
         add_rows(np.zeros((HEIGHT, 5), np.float32), counts, rows)
     with pytest.raises(TacitError, match="reach outside"):
         add_rows(np.zeros((HEIGHT, 5)), counts, Rows(rows.starts, rows.lengths + 99, rows.ids, rows.values))
+    with pytest.raises(TacitError, match="one of each per item"):
+        add_rows(np.zeros((HEIGHT, 5)), counts[:-1], rows)
     with pytest.raises(TacitError, match="one person each"):
         add_rows(
             np.zeros((HEIGHT, 5)),

@@ -92,9 +92,13 @@ class Emitter:
         address = self.builder.bitcast(self.builder.gep(base, [offset]), value.type.as_pointer())
         self.builder.store(value, address, align=_size(value.type))
 
+    def name(self, ids: Any, at: Any) -> Any:
+        """The 32-bit number ``ids[at]``; names are never negative."""
+        return self.builder.zext(self.load(ids, at, INT), LONG)
+
     def row(self, ids: Any, at: Any, stride: Any) -> Any:
-        """The offset of the row that the 32-bit number ``ids[at]`` names; names are never negative."""
-        name = self.builder.zext(self.load(ids, at, INT), LONG)
+        """The offset of the row that ``ids[at]`` names."""
+        name = self.name(ids, at)
         return self.builder.mul(name, stride if isinstance(stride, ir.Value) else ir.Constant(LONG, stride))
 
     def call(self, name: str, *values: Any) -> Any:

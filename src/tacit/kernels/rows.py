@@ -12,6 +12,7 @@ from tacit.errors import TacitError
 from tacit.kernels.compiled import Number, kernel
 from tacit.kernels.scatter import (
     Sign,
+    add_counted,
     add_scaled,
     add_scaled_grid,
     add_table,
@@ -42,12 +43,13 @@ def add_rows(total: Floats, counts: Long, rows: Rows, *, sign: Sign = 1) -> None
     """
     known = rank_one(rows)
     check(rows, len(total), total.shape[1], known.factors.shape[1])
+    if len(counts) != len(total):
+        raise TacitError(f"{len(total)} sums, {len(counts)} counts", "give one of each per item")
     if len({known.coef.dtype, known.factors.dtype, total.dtype}) != 1:
         raise TacitError(
             f"coefficients in {known.coef.dtype}, a total in {total.dtype}", "use one type for both"
         )
-    add_scaled(total, rows, rows.ids, known, sign)
-    tally(counts, rows, rows.ids, people(rows), sign)
+    add_counted(total, counts, rows, known, sign)
 
 
 def finish(total: Floats, counts: Long, table: Floats, reg: float) -> None:

@@ -9,9 +9,8 @@ import numpy as np
 
 from tacit.errors import TacitError
 from tacit.kernels.compiled import Number, Span, dim_of, kernel, span
-from tacit.kernels.emitter import padded_width
 from tacit.kernels.plain import LARGEST, plain_add, plain_add_grid
-from tacit.kernels.stores import scatter, scatter_grid
+from tacit.kernels.stores import scatter, scatter_counted, scatter_grid
 from tacit.types import Floats, Index, Long, RankOne, Rows
 
 Sign = Literal[1, -1]
@@ -119,16 +118,32 @@ def add_scaled(total: np.ndarray, rows: Rows, targets: Index, known: RankOne, si
         >>> total.tolist()
         [[-2.0, -6.0]]
     """
-    dim, width = known.factors.shape[1], total.shape[1]
+    dim, number = known.factors.shape[1], total.dtype.type(sign)
+    given = (total, rows.starts, rows.lengths, targets, known.coef, known.factors, number)
     if dim > LARGEST:
-        plain_add(
-            total, rows.starts, rows.lengths, targets, known.coef, known.factors, total.dtype.type(sign)
-        )
-        return
-    shape = span(width if width == padded_width(dim, total.itemsize) else dim)
-    _add_scaled(
-        shape, total, rows.starts, rows.lengths, targets, known.coef, known.factors, total.dtype.type(sign)
-    )
+        plain_add(*given)
+    else:
+        _add_scaled(span(dim), *given)
+
+
+def add_counted(total: np.ndarray, counts: np.ndarray, rows: Rows, known: RankOne, sign: Sign) -> None:
+    """:func:`add_scaled` to the rows of a table, and :func:`tally` of one person each, in one pass.
+
+    Example:
+        >>> known = RankOne(np.array([2], "f4"), np.array([[1, 3]], "f4"), np.zeros((2, 2), "f4"), 0.0)
+        >>> rows = Rows(np.array([0]), np.array([1]), np.array([1], "i4"), known)
+        >>> total, counts = np.zeros((2, 2), "f4"), np.zeros(2, "i8")
+        >>> add_counted(total, counts, rows, known, 1)
+        >>> total.tolist(), counts.tolist()
+        ([[0.0, 0.0], [2.0, 6.0]], [0, 1])
+    """
+    dim, number = known.factors.shape[1], total.dtype.type(sign)
+    given = (total, rows.starts, rows.lengths, rows.ids, known.coef, known.factors, number)
+    if dim > LARGEST:
+        plain_add(*given)
+        tally(counts, rows, rows.ids, people(rows), sign)
+    else:
+        _add_counted(span(dim), *given, counts, counts.dtype.type(sign))
 
 
 def add_scaled_grid(total: np.ndarray, rows: Rows, targets: Index, known: RankOne, scale: float) -> None:
@@ -209,6 +224,26 @@ def _add_scaled(
         for k in range(factors.shape[1]):
             vector[k] = sign * factors[client, k]
         scatter(shape, total, targets, starts[client], lengths[client], coef, vector)
+
+
+@kernel
+def _add_counted(
+    shape: Span,
+    total: Floats,
+    starts: Long,
+    lengths: Long,
+    targets: Index,
+    coef: Floats,
+    factors: Floats,
+    sign: Number,
+    counts: np.ndarray,
+    people: int,
+) -> None:
+    vector = np.zeros(dim_of(shape), total.dtype)
+    for client in range(len(starts)):
+        for k in range(factors.shape[1]):
+            vector[k] = sign * factors[client, k]
+        scatter_counted(shape, total, targets, starts[client], lengths[client], coef, vector, counts, people)
 
 
 @kernel

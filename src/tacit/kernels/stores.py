@@ -22,28 +22,73 @@ def scatter(
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         emit = Emitter(context, builder, signature, arguments)
-        split = pieces(emit.dim, lanes(emit.itemsize(1)))
-        kinds = [ir.VectorType(emit.element(1), count) for _, count in split]
-        target, names, factors, stride = emit.data(1), emit.data(2), emit.data(5), emit.stride(1)
-        base = emit.data(6)
-        held = [
-            emit.load(base, ir.Constant(LONG, offset), kind)
-            for (offset, _), kind in zip(split, kinds, strict=True)
-        ]
-
-        def add_row(position: Any, nothing: list[Any]) -> list[Any]:
-            place = builder.add(arguments[3], position)
-            row, weight = emit.row(names, place, stride), emit.load(factors, place, emit.element(5))
-            for (offset, count), kind, part in zip(split, kinds, held, strict=True):
-                at = emit.after(row, offset)
-                value = emit.call("fmuladd", emit.splat(weight, count), part, emit.load(target, at, kind))
-                emit.store(value, target, at)
-            return nothing
-
-        emit.accumulate(arguments[4], [], add_row)
+        add_row = _adding(emit, total=1, targets=2, at=3, weights=5, vector=6)
+        emit.accumulate(arguments[4], [], lambda place, nothing: (add_row(place), nothing)[1])
         return context.get_dummy_value()
 
     return types.void(shape, total, targets, types.intp, types.intp, weights, vector), generate
+
+
+@operation
+def scatter_counted(
+    context: Any,
+    shape: Any,
+    total: Any,
+    targets: Any,
+    at: Any,
+    count: Any,
+    weights: Any,
+    vector: Any,
+    counts: Any,
+    people: Any,
+) -> Any:
+    """:func:`scatter`, and ``counts[targets[at + j]] += people``, which reads every name only once."""
+    del context, at, count
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        emit = Emitter(context, builder, signature, arguments)
+        add_row, tallies = _adding(emit, total=1, targets=2, at=3, weights=5, vector=6), emit.data(7)
+
+        def add_both(position: Any, nothing: list[Any]) -> list[Any]:
+            name = add_row(position)
+            before = emit.load(tallies, name, emit.element(7))
+            emit.store(builder.add(before, arguments[8]), tallies, name)
+            return nothing
+
+        emit.accumulate(arguments[4], [], add_both)
+        return context.get_dummy_value()
+
+    given = (shape, total, targets, types.intp, types.intp, weights, vector, counts, people)
+    return types.void(*given), generate
+
+
+def _adding(emit: Emitter, *, total: int, targets: int, at: int, weights: int, vector: int) -> Any:
+    """What adds the row of one position to the total and says which it was; arguments by their places."""
+    split = pieces(emit.dim, lanes(emit.itemsize(total)))
+    kinds = [ir.VectorType(emit.element(total), count) for _, count in split]
+    target, names, factors, stride = (
+        emit.data(total),
+        emit.data(targets),
+        emit.data(weights),
+        emit.stride(total),
+    )
+    base = emit.data(vector)
+    held = [
+        emit.load(base, ir.Constant(LONG, offset), kind)
+        for (offset, _), kind in zip(split, kinds, strict=True)
+    ]
+
+    def add_row(position: Any) -> Any:
+        place = emit.builder.add(emit.arguments[at], position)
+        name, weight = emit.name(names, place), emit.load(factors, place, emit.element(weights))
+        row = emit.builder.mul(name, stride)
+        for (offset, count), kind, part in zip(split, kinds, held, strict=True):
+            aim = emit.after(row, offset)
+            value = emit.call("fmuladd", emit.splat(weight, count), part, emit.load(target, aim, kind))
+            emit.store(value, target, aim)
+        return name
+
+    return add_row
 
 
 @operation

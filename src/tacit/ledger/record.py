@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from operator import add
 from typing import Any
 
 from tacit.account.claim import Claim
@@ -39,8 +40,7 @@ class Traffic:
 
     def __add__(self, other: "Traffic") -> "Traffic":
         """Sum of two."""
-        both = zip(vars(self).values(), vars(other).values(), strict=True)
-        return Traffic(*(mine + theirs for mine, theirs in both))
+        return Traffic(*map(add, vars(self).values(), vars(other).values()))
 
     @property
     def total(self) -> int:
