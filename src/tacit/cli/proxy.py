@@ -53,7 +53,7 @@ def _serve(
     import signal
     import threading
 
-    from tacit.deploy.certificates import Authority
+    from tacit.deploy.certificates import own_certificate
     from tacit.deploy.https import in_background
     from tacit.deploy.proxy import ProxyService
     from tacit.deploy.proxy_http import listening
@@ -61,8 +61,8 @@ def _serve(
     assert isinstance(service, ProxyService)
     host, port = where
     place = certificates or folder / "certificates"
-    if certificates is None and not (place / "proxy.pem").exists():
-        Authority.made(place).vouched("proxy", sorted({host, "127.0.0.1", "localhost", *names}))
+    if certificates is None:
+        own_certificate(place, "proxy", sorted({host, "127.0.0.1", "localhost", *names}))
     name = "proxy" if (place / "proxy.pem").exists() else "server"
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):

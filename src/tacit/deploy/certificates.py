@@ -12,6 +12,8 @@ from tacit.deploy.folders import made
 from tacit.errors import TacitError
 
 DAYS = 365
+AUTHORITY_DAYS = 10 * DAYS
+SOON = 30  # days before its end in which a certificate of one's own is made anew
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ class Authority:
         return self.folder / "ca.pem"
 
     @classmethod
-    def made(cls, folder: Path, days: int = DAYS) -> "Authority":
+    def made(cls, folder: Path, days: int = AUTHORITY_DAYS) -> "Authority":
         """A fresh authority."""
         from cryptography import x509
         from cryptography.hazmat.primitives.asymmetric import ec
@@ -96,6 +98,33 @@ class Authority:
         _write(found.certificate, _signed(built, own, key), private=False)
         _write(found.key, _pem(key), private=True)
         return found
+
+
+def own_certificate(folder: Path, name: str, addresses: Sequence[str]) -> Certified:
+    """A certificate of one's own: made at first use, and anew when it ends soon or lacks an address.
+
+    The authority stays, so that nobody has to be given another ``ca.pem``.
+    """
+    authority = Authority(folder)
+    found = Certified(folder / f"{name}.pem", folder / f"{name}.key", authority.certificate)
+    if not (folder / "ca.key").exists() and not found.certificate.exists():
+        authority = Authority.made(folder)
+    if (folder / "ca.key").exists() and not _lasts(found.certificate, addresses):
+        return authority.vouched(name, addresses)
+    return found
+
+
+def _lasts(file: Path, addresses: Sequence[str]) -> bool:
+    """Whether a certificate is there, speaks for these addresses, and does not end soon."""
+    from cryptography import x509
+
+    try:
+        found = x509.load_pem_x509_certificate(file.read_bytes())
+        named = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except (OSError, ValueError, x509.ExtensionNotFound):
+        return False
+    left = found.not_valid_after_utc - datetime.datetime.now(datetime.UTC)
+    return left > datetime.timedelta(days=SOON) and {_address(one) for one in addresses} <= set(named)
 
 
 def certificate_in(file: Path) -> bytes:

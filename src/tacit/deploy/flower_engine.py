@@ -96,7 +96,7 @@ class SuperLink:
 
     @classmethod
     def started(cls, folder: Path, certificate: Path, key: Path, host: str, port: int) -> "SuperLink":
-        """Start both with TLS; the engine's own state lies in ``folder``."""
+        """Start both with TLS; the engine's log lies in ``folder``, its state in memory."""
         needed()
         refuse_taken(host, port)
         folder.mkdir(parents=True, exist_ok=True)
@@ -113,7 +113,7 @@ class SuperLink:
             *("--ssl-certfile", str(own.certificate), "--ssl-keyfile", str(own.key)),
             *("--ssl-ca-certfile", str(own.authority), "--enable-supernode-auth"),
             *("--isolation", "process", "--superexec-auth-secret-file", str(secret)),
-            *("--database", str(folder / "engine.sqlite"), "--disable-runtime-dependency-installation"),
+            "--disable-runtime-dependency-installation",  # and no --database: answers touch no disk
         ]
         known: dict[bytes, Any] = {}
         server = gate(host, port, certificate, key, inner, own.authority, known)

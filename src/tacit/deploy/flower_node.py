@@ -48,22 +48,27 @@ class Node:
     _answered: float = field(default=-LINGER, init=False)
 
     def run(self, answer: Answers) -> None:
-        """Take messages and answer them until told to stop."""
+        """Take messages and answer them until told to stop; let in anew where the engine was started anew."""
         needed()
         with _client(self.place) as client:
-            number = self._let_in(client)
-            if number is None:
-                return
-            self.found(number)
-            with _heart(client, number):
-                while not self.stopping():
-                    if self._asked(lambda: _served(client, number, answer)):
-                        self._answered = time.monotonic()
-                    else:
-                        self._wait(self.poll)
-                self._linger()
-            with suppress(Exception):
-                _deactivate(client, number)
+            while (number := self._let_in(client)) is not None:
+                self.known = number
+                self.found(number)
+                with suppress(_Unknown):
+                    self._take_part(client, number, answer)
+                    return
+                self._wait(self.poll)
+
+    def _take_part(self, client: Any, number: int, answer: Answers) -> None:
+        with _heart(client, number):
+            while not self.stopping():
+                if self._asked(lambda: _served(client, number, answer)):
+                    self._answered = time.monotonic()
+                else:
+                    self._wait(self.poll)
+            self._linger()
+        with suppress(Exception):
+            _deactivate(client, number)
 
     def _linger(self) -> None:
         """The engine drops answers of a node that has left: the last one is given time to be fetched."""
@@ -91,7 +96,7 @@ class Node:
             found = question()
         except httpx.HTTPStatusError as error:
             if error.response.status_code < 500:
-                raise _stranger() from error
+                raise _Unknown from error
             return self._missed()
         except httpx.TransportError as error:
             if any(word in str(error).lower() for word in ("certificate", "ssl", "tls")):
@@ -117,6 +122,10 @@ class Node:
         end = time.monotonic() + min(seconds * 2 ** min(self._away, 8), max(seconds, SLOWEST))
         while not self.stopping() and time.monotonic() < end:
             time.sleep(min(0.1, seconds))
+
+
+class _Unknown(Exception):
+    """The server does not know this node, now."""
 
 
 def _stranger() -> TacitError:

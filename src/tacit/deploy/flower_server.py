@@ -1,6 +1,7 @@
 """The server over Flower: the coordinator's frames as messages of a run in which we are the ServerApp."""
 
 import json
+import sqlite3
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -121,6 +122,11 @@ def serve(
     try:
         with journal.serving():
             return _served_on(journal, listening, watcher, ready or (lambda address: None))  # noqa: ARG005
+    except sqlite3.Error as error:
+        raise TacitError(
+            f"{journal.path} cannot be written ({error})",
+            "free some space or mend the disk, then start again: it goes on where it was",
+        ) from error
     finally:
         journal.close()
 

@@ -242,17 +242,21 @@ class Participant:
         answer = framed(Kind.ANSWER, head, [payload], question.keys.identity)
         post = posted(done, question, charter)
         both = len(answer).to_bytes(8, "little") + answer + post.wire
-        self._commit(question, charter, done, both, len(payload) + post.nbytes)
+        carried = shuffled_by(question.exchange) is not None
+        to = "proxy" if carried else "server and proxy" if post.wire else "server"
+        self._commit(question, charter, done, both, len(payload) + post.nbytes, to)
         return both
 
-    def _commit(self, question: Question, charter: Charter, done: Outgoing, answer: bytes, up: int) -> None:
+    def _commit(
+        self, question: Question, charter: Charter, done: Outgoing, answer: bytes, up: int, to: str = "server"
+    ) -> None:
         place = question.place
         line = Sent(
             question.person,
             place.run,
             place.round,
             place.exchange,
-            "proxy" if shuffled_by(question.exchange) is not None else "server",
+            to,
             up,
             question.nbytes,
             self._claim(question, charter).to_json(),

@@ -1,7 +1,9 @@
 """The proxy over HTTPS: one path, frames in, frames out."""
 
 import http.client
+import sqlite3
 import ssl
+import sys
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -19,7 +21,12 @@ def listening(service: ProxyService, host: str, port: int, certificate: Path, ke
             length = self.body_length(service.most)
             if length is None:
                 return
-            answer = service.received(self.rfile.read(length))
+            try:
+                answer = service.received(self.rfile.read(length))
+            except sqlite3.Error as error:  # a full disk: nothing was kept, it is sent again
+                sys.stderr.write(f"tacit: the proxy cannot write its file ({error}); free some space\n")
+                self.refused(503)
+                return
             self.begun(200, len(answer))
             self.wfile.write(answer)
 

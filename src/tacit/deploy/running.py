@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tacit.config.experiment import Experiment, method_of
 from tacit.data import load
-from tacit.deploy.certificates import Authority, Certified, certificate_in
+from tacit.deploy.certificates import Certified, certificate_in, own_certificate
 from tacit.deploy.channel import Pace, Unwatched
 from tacit.deploy.flower_server import Listening, admitted, refuse_no_key, serve, shut_out
 from tacit.deploy.folders import made
@@ -149,8 +149,8 @@ def served(
     """Serve until the federation's last round; certificates of one's own are made where none are given."""
     refuse_nobody(folder)
     place = certificates or folder / "certificates"
-    if certificates is None and not (place / "server.pem").exists():
-        Authority.made(place).vouched("server", sorted({host, "127.0.0.1", "localhost", *names}))
+    if certificates is None:
+        own_certificate(place, "server", sorted({host, "127.0.0.1", "localhost", *names}))
     own = Certified(place / "server.pem", place / "server.key", place / "ca.pem")
     for file in (own.certificate, own.key, own.authority):
         if not file.is_file():
