@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tacit.errors import TacitError
-from tacit.evaluate.intervals import bootstrap
+from tacit.evaluate.intervals import bootstrap, linearised
 from tacit.rng import SeededKeys
 
 
@@ -37,3 +37,25 @@ def test_weights_make_it_a_mean_over_ratings():
 def test_nobody_has_no_interval():
     with pytest.raises(TacitError, match="over nobody"):
         bootstrap(np.zeros(0), keys=SeededKeys(0))
+
+
+def pooled(values, weights, power):
+    return (weights * values**power).sum() / weights.sum()
+
+
+@pytest.mark.parametrize("squared", [False, True])
+def test_linearised_values_have_the_mean_and_the_spread_of_the_metric(squared):
+    draw = np.random.default_rng(5)
+    people, weights = 4000, draw.integers(1, 60, 4000).astype(float)
+    values = draw.gamma(4.0, 0.2, people) * (1 + 0.01 * weights)
+    metric = np.sqrt(pooled(values, weights, 2)) if squared else pooled(values, weights, 1)
+    found = linearised(values, weights=weights, squared=squared)
+    assert found.mean() == pytest.approx(metric)
+    # the standard error by resampling people, which needs no derivative (500 draws: 3 % of noise)
+    again = []
+    for _ in range(500):
+        who = draw.integers(0, people, people)
+        whole = pooled(values[who], weights[who], 2 if squared else 1)
+        again.append(np.sqrt(whole) if squared else whole)
+    assert found.std(ddof=1) / np.sqrt(people) == pytest.approx(np.std(again), rel=0.12)
+    np.testing.assert_allclose(linearised(values), values)

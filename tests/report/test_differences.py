@@ -15,9 +15,11 @@ from tacit.report.words import for_whole_people, side
 PLAIN = {"privacy": [], "traffic": {}, "data": "demo", "split": "all", "rounds": 1, "notes": []}
 
 
-def run(seed, rmse, people=(), values=()):
-    table = {"rmse/users": np.array(people), "rmse/values": np.array(values)} if len(people) else {}
-    return Saved({**PLAIN, "method": "x", "seed": seed, "metrics": {"rmse": rmse}}, per_user=table)
+def run(seed, value, people=(), values=(), metric="rmse", weights=None):
+    table = {f"{metric}/users": np.array(people), f"{metric}/values": np.array(values)} if len(people) else {}
+    if weights is not None:
+        table[f"{metric}/weights"] = np.array(weights)
+    return Saved({**PLAIN, "method": "x", "seed": seed, "metrics": {metric: value}}, per_user=table)
 
 
 def subject(label, values, first=1):
@@ -42,14 +44,29 @@ def test_five_seeds_are_paired_by_student_and_corrected_after_holm():
 
 
 def test_fewer_seeds_are_paired_over_the_people_that_all_were_judged_on():
-    ours = Subject("ours", (run(1, 1.0, [1, 2, 3, 4, 9], [1.0, 2.0, 3.0, 4.0, 100.0]),))
-    theirs = Subject("theirs", (run(1, 1.0, [1, 2, 3, 4], [1.5, 2.4, 3.6, 4.5]),))
-    found = differences([ours, theirs], "rmse")
+    ours = Subject("ours", (run(1, 1.0, [1, 2, 3, 4, 9], [1.0, 2.0, 3.0, 4.0, 100.0], "hr@10"),))
+    theirs = Subject("theirs", (run(1, 1.0, [1, 2, 3, 4], [1.5, 2.4, 3.6, 4.5], "hr@10"),))
+    found = differences([ours, theirs], "hr@10")
     assert (found.pairs, found.many) == ("people", 4)
     assert found.found["theirs"].difference == pytest.approx(0.5)
     assert found.found["theirs"].p_value == pytest.approx(
         float(stats.ttest_rel([1.5, 2.4, 3.6, 4.5], [1.0, 2.0, 3.0, 4.0]).pvalue)
     )
+
+
+def test_differences_over_people_are_those_of_the_reported_metric():
+    """RMSE is over ratings: whoever rated more weighs more, and the difference is that of the two numbers."""
+    draw = np.random.default_rng(2)
+    people, weights = np.arange(300), draw.integers(1, 80, 300)
+    errors = [draw.gamma(4.0, 0.25, 300), draw.gamma(4.0, 0.25, 300) + 0.004 * weights]
+    whole = [float(np.sqrt((weights * one**2).sum() / weights.sum())) for one in errors]
+    told = [
+        Subject(label, (run(1, value, people, one, weights=weights),))
+        for label, value, one in zip("ab", whole, errors, strict=True)
+    ]
+    found = differences(told, "rmse").found["b"]
+    assert found.difference == pytest.approx(whole[1] - whole[0])
+    assert found.low < found.difference < found.high
 
 
 def test_runs_that_do_not_pair_are_not_tested_and_the_page_says_so():

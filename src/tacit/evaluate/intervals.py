@@ -66,3 +66,30 @@ def bootstrap(
     numbers = np.array([total.sum() / each.sum(), low, high])
     value, low, high = (np.sqrt(numbers) if squared else numbers).tolist()
     return Interval(value, low, high)
+
+
+def linearised(values: Floats, *, weights: Floats | None = None, squared: bool = False) -> Floats:
+    """One number per person whose mean is the metric and whose spread over people is the metric's own.
+
+    A mean over people is that already. A mean over ratings is a ratio of two sums over people, and RMSE its
+    root: both are followed to the first order (the delta method), so that paired tests of people's numbers
+    are tests of the metric that is reported.
+
+    Args:
+        values: One value per person.
+        weights: How many ratings are behind each person's value, where the metric is a mean over ratings.
+        squared: The metric is a root of a mean of squares (RMSE).
+
+    Example:
+        >>> own, ratings = np.array([0.5, 1.5]), np.array([1.0, 3.0])
+        >>> bool(np.isclose(linearised(own, weights=ratings).mean(), (0.5 + 3 * 1.5) / 4))
+        True
+    """
+    own = np.asarray(values, dtype=np.float64) ** (2 if squared else 1)
+    each = np.ones(len(own)) if weights is None else np.asarray(weights, dtype=np.float64)
+    whole = float((each * own).sum() / each.sum())
+    around = each * (own - whole) / each.mean()
+    if not squared:
+        return whole + around
+    root = float(np.sqrt(whole))
+    return root + (around / (2 * root) if root else around)

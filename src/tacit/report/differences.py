@@ -27,8 +27,8 @@ class Differences:
         over = (
             f"{self.many} seeds: whether it would hold if all were trained again"
             if self.pairs == "seeds"
-            else f"{self.many:,} people, each with their own {self.metric}: whether it would hold for other "
-            f"people with these trained models; methods need {ENOUGH_SEEDS} seeds"
+            else f"{self.many:,} people: whether it would hold for other people with these trained models; "
+            f"methods need {ENOUGH_SEEDS} seeds"
         )
         return (
             f"Differences in {self.metric} from {self.reference}, with 95 % intervals, and p: Student’s "
@@ -69,7 +69,7 @@ def _by_seed(told: Sequence[Subject], metric: str) -> dict[str, list[float]]:
 
 
 def _by_person(told: Sequence[Subject], metric: str) -> dict[str, list[float]]:
-    """Each person's own value (mean over the seeds that judged them); only people whom all were judged on."""
+    """What each person adds to the metric, over the seeds that judged them; only people whom all judged."""
     tables = {one.label: one.per_person(metric) for one in told}
     known = [table.people for table in tables.values() if table is not None]
     if len(known) < len(told):
@@ -79,8 +79,4 @@ def _by_person(told: Sequence[Subject], metric: str) -> dict[str, list[float]]:
         common = np.intersect1d(common, people)
     if len(common) < 2:
         return {}
-    return {
-        label: table.own[np.searchsorted(table.people, common)].tolist()
-        for label, table in tables.items()
-        if table is not None
-    }
+    return {label: table.of(common).tolist() for label, table in tables.items() if table is not None}

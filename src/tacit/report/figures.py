@@ -134,6 +134,7 @@ def _forest(axes: Any, metric: str, marks: Sequence[Mark]) -> None:
         axes.axvline(main.value, color=SERIES[0], lw=0.9, ls=":")
     axes.set_yticks(range(len(marks)), [shortened(mark.label) for mark in marks])
     axes.set_ylim(len(marks) - 0.4, -0.6)
+    _few_ticks(axes)
     axes.set_title(titled(metric))
     axes.grid(axis="y", visible=False)
 
@@ -149,6 +150,12 @@ def shortened(label: str, most: int = 22) -> str:
         return label
     tail = (most - 1) // 2
     return f"{label[: most - 1 - tail]}…{label[-tail:]}"
+
+
+def _few_ticks(axes: Any) -> None:
+    """Numbers below an axis that never touch, however small they are."""
+    axes.locator_params(axis="x", nbins=5)
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:.6g}")
 
 
 def written(axes: Any, label: str, end: float, place: int) -> None:
@@ -245,6 +252,7 @@ def groups(panels: Mapping[str, Sequence[Mark]], told: str) -> str:
             axes.set_yticks(range(len(marks)), [mark.label for mark in marks])
             axes.invert_yaxis()
             axes.margins(x=0.2)
+            _few_ticks(axes)
             axes.set_title(titled(metric))
             axes.grid(axis="y", visible=False)
 

@@ -206,7 +206,7 @@ def _curve_told(
     told += f"Thin lines are the {many} seeds. " if many > 1 else ""
     told += "Shown, never selected on."
     if beside:
-        told += f" Lines across: where {', '.join(one.label for one in beside[:LINES])} ended."
+        told += f" Lines across: where {'; '.join(one.label for one in beside[:LINES])} ended."
     if len(beside) > LINES:
         told += f" {len(beside) - LINES} more stand in the table further down."
     return told

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tacit.errors import TacitError
-from tacit.evaluate.intervals import Interval, bootstrap
+from tacit.evaluate.intervals import Interval, bootstrap, linearised
 from tacit.ledger.record import Traffic
 from tacit.report.words import data_name
 from tacit.rng import SeededKeys
@@ -125,11 +125,22 @@ def _flow(lines: Sequence[Mapping[str, Any]]) -> Flow:
 
 @dataclass(frozen=True)
 class PerPerson:
-    """One metric of each person, people ascending; ``behind`` is how many ratings a value is of."""
+    """One metric of each person, people ascending.
+
+    ``behind`` is how many ratings a value is of, where the metric is a mean over ratings; ``squared`` says
+    that it is the root of a mean of squares.
+    """
 
     people: Array
     own: Floats
-    behind: Floats
+    behind: Floats | None
+    squared: bool
+
+    def of(self, people: Array) -> Floats:
+        """For some of the people, numbers whose mean is the metric over them."""
+        place = np.searchsorted(self.people, people)
+        behind = None if self.behind is None else self.behind[place]
+        return linearised(self.own[place], weights=behind, squared=self.squared)
 
 
 @dataclass(frozen=True)
@@ -183,20 +194,15 @@ class Subject:
         people, place = np.unique(users, return_inverse=True)
         behind = np.bincount(place, weights, minlength=len(people)).astype(np.float64)
         means = np.bincount(place, weights * (values**2 if squared else values)) / behind
-        return PerPerson(people, np.sqrt(means) if squared else means, behind)
+        rated = any(f"{metric}/weights" in table for table in tables)
+        return PerPerson(people, np.sqrt(means) if squared else means, behind if rated else None, squared)
 
     def interval(self, metric: str) -> Interval | None:
         """The metric's bootstrap interval over people (each one's mean over the runs), where one exists."""
-        table = self.per_person(metric)
-        if table is None:
+        found = self.per_person(metric)
+        if found is None:
             return None
-        rated = any(f"{metric}/weights" in run.per_user for run in self.runs)
-        return bootstrap(
-            table.own,
-            keys=self.first.keys,
-            weights=table.behind if rated else None,
-            squared=metric == "rmse",
-        )
+        return bootstrap(found.own, keys=self.first.keys, weights=found.behind, squared=found.squared)
 
 
 def subjects(paths: Sequence[Path]) -> list[Subject]:
