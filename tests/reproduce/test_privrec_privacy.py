@@ -14,6 +14,8 @@ from tacit.reproduce.privrec_privacy import (
     OPEN,
     OWN,
     SENSIBLE,
+    Outcome,
+    _costs,
     affordable,
     clip_of,
     draw,
@@ -111,6 +113,16 @@ def test_what_is_affordable_is_read_off_the_table():
     free = {CLIPPED: 0.1, OPEN: 0.1}
     assert "from epsilon 2 on" in affordable(cells({"1": 0.05, "2": 0.091, "4": 0.1, **free}))
     assert "no epsilon" in affordable(cells({"1": 0.05, "8": 0.089, **free}))
+    lucky = {"1": 0.095, "2": 0.05, "4": 0.091, "8": 0.1, **free}  # one good draw at 1 buys nothing
+    assert "from epsilon 4 on" in affordable(cells(lucky))
+
+
+def test_a_run_that_privacy_helped_is_said_to_be_above():
+    found = {(SENSIBLE.label, name): [Outcome(1, hits)] for name, hits in
+             (("2", 0.11), ("8", 0.08), (CLIPPED, 0.1), (OPEN, 0.1))}  # fmt: skip
+    notes = {cell.column: cell.note for cell in _costs(SENSIBLE, found, (2.0, 8.0))}
+    assert notes["Hits@10, epsilon 2"] == "10% above no privacy"
+    assert notes["Hits@10, epsilon 8"] == "20% below no privacy"
 
 
 def test_the_picture_is_drawn_and_unknown_endings_are_refused(tmp_path):

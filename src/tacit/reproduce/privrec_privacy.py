@@ -235,7 +235,7 @@ def _costs(
         if hits is None:
             told.append(BROKEN)
         elif column != OPEN:
-            told.append(f"{1 - hits / free:.0%} below no privacy")
+            told.append(f"{abs(1 - hits / free):.0%} {'below' if hits < free else 'above'} no privacy")
         if hits is not None and len(runs) > 1:
             told.append(f"sd {np.std(usable(runs), ddof=1):.4f} over {len(runs)} seeds")
         yield Cell(row.label, f"Hits@10, epsilon {column}", None, hits and round(hits, 4), "; ".join(told))
@@ -252,13 +252,16 @@ def mean(runs: Sequence[Outcome]) -> float | None:
 
 
 def affordable(cells: Sequence[Cell]) -> str:
-    """The smallest epsilon that costs at most a tenth, in words."""
+    """The smallest epsilon from which on privacy costs at most a tenth, in words."""
     ours = {cell.column.rpartition(" ")[2]: cell.ours or 0.0 for cell in cells if cell.row == SENSIBLE.label}
-    free = ours[OPEN]
-    within = [float(name) for name, hits in ours.items() if name[0].isdigit() and hits >= (1 - TENTH) * free]
-    if not within:
+    free, least = ours[OPEN], math.inf
+    for epsilon in sorted((float(name) for name in ours if name[0].isdigit()), reverse=True):
+        if ours[f"{epsilon:g}"] < (1 - TENTH) * free:
+            break
+        least = epsilon
+    if math.isinf(least):
         return "no epsilon of the table costs at most 10 % under any of these settings"
-    return f"{SENSIBLE.label}: privacy costs at most 10 % from epsilon {min(within):g} on"
+    return f"{SENSIBLE.label}: privacy costs at most 10 % from epsilon {least:g} on"
 
 
 def draw(cells: Sequence[Cell], path: Path) -> None:
