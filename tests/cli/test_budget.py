@@ -43,6 +43,12 @@ def test_a_table_for_people_says_what_it_is_about(capsys):
     assert out.count("\n") >= 6
 
 
+@pytest.mark.parametrize("sampler", ["none", "poisson"])
+def test_assumptions_stand_where_there_are_any(capsys, sampler):
+    out = tacit(capsys, "--cohort", "50", "--rounds", "20", "--noise", "30", "--sampler", sampler)[1]
+    assert ("assumes" in out) == (sampler == "poisson")
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -83,7 +83,9 @@ def _show_one(found: dict[str, Any]) -> None:
     from tacit.report.tables import print_rows
 
     shown = [
-        (name, f"{value:.6g}" if isinstance(value, float) else _words(value)) for name, value in found.items()
+        (name, f"{value:.6g}" if isinstance(value, float) else _words(value))
+        for name, value in found.items()
+        if value not in ([], ())
     ]
     title = f"{found['cohort']} of {found['users']} people, {found['rounds']} rounds"
     print_rows(title, ("", ""), shown)
