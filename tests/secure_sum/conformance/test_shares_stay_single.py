@@ -39,9 +39,13 @@ def corrupt_shares(cohort, user):
     return state.held
 
 
+@pytest.mark.parametrize("mixed", [False, True])
 @pytest.mark.parametrize("cut", range(0, 11, 2))
-def test_split_views_open_one_list_and_one_secret_at_most(cohort, cut):
-    """Some hear that the victim is alive, others that it is gone; the corrupt ones vote for both."""
+def test_split_views_open_one_list_and_one_secret_at_most(cohort, cut, mixed):
+    """Some hear that the victim is alive, others that it is gone; the corrupt ones vote for both.
+
+    The server hands each group its own votes, or (``mixed``) whatever was signed by anybody.
+    """
     cohort.up_to(Phase.VOTES)
     roster = cohort.server._roster
     plan, everyone = roster.plan, list(range(roster.plan.clients))
@@ -51,10 +55,11 @@ def test_split_views_open_one_list_and_one_secret_at_most(cohort, cut):
     views = (([victim, *honest[:cut]], everyone), (honest[cut:], everyone[1:]))
     told = [set(colluding), set(colluding)]
     answered = [0, 0]
+    cast = [voted(cohort, group, survivors) for group, survivors in views]
     for view, (group, survivors) in enumerate(views):
-        votes = voted(cohort, group, survivors) | {
-            user: forged_vote(cohort, user, survivors) for user in corrupt
-        }
+        votes = cast[view] | {user: forged_vote(cohort, user, survivors) for user in corrupt}
+        if mixed:
+            votes |= {user: vote for user, vote in cast[1 - view].items() if user in survivors}
         for user in group:
             opened = None
             with contextlib.suppress(SumAborted):
@@ -69,7 +74,47 @@ def test_split_views_open_one_list_and_one_secret_at_most(cohort, cut):
     assert min(answered) == 0
     assert min(map(len, told)) < plan.threshold
     sizes = [len(group) + len(corrupt) for group, _ in views]
-    assert [bool(count) for count in answered] == [size >= plan.quorum for size in sizes]
+    if not mixed:
+        assert [bool(count) for count in answered] == [size >= plan.quorum for size in sizes]
+
+
+def test_votes_over_another_list_of_sharers_are_refused(cohorts, refusal):
+    """One client is told that somebody far away never shared; all agree on who survived."""
+    cohort = cohorts(clients=60, rates=Rates(dropout=0.05, adversary=0.02))
+    outgoing = cohort.up_to(Phase.INPUTS)
+    roster = cohort.server._roster
+    far = next(p for p in range(1, 60) if p not in roster.graph.neighbours(0))
+    _, letters = messages.read_delivery(outgoing[0], roster, 0)
+    outgoing[0] = messages.delivery(np.array([p for p in range(60) if p != far]), list(letters.values()), 60)
+    for user, wire in outgoing.items():
+        cohort.clients[user].receive(wire)
+    survivors = [p for p in range(60) if p != far]
+    votes = voted(cohort, survivors, survivors)
+    del votes[0]
+    assert refusal(cohort.clients[0], messages.votes_message(votes)) == "split view"
+    assert cohort.clients[survivors[1]].receive(messages.votes_message(votes))
+
+
+def test_of_everybody_one_kind_of_share_is_told_the_key_only_of_those_who_left(cohorts):
+    cohort = cohorts(clients=12, rates=Rates(dropout=0.2, adversary=0.0))
+    outgoing = cohort.up_to(Phase.INPUTS)
+    gone = 5
+    for phase in (Phase.INPUTS, Phase.VOTES):
+        assert cohort.server.phase is phase
+        for user, wire in outgoing.items():
+            if user != gone:
+                cohort.server.receive(user, cohort.clients[user].receive(wire))
+        outgoing = cohort.server.advance()
+    told = 0
+    for user, wire in outgoing.items():
+        held = cohort.clients[user].state.held
+        opened = cohort.clients[user].receive(wire)
+        for other, pair in held.items():
+            right, wrong = (pair.key, pair.seed) if other == gone else (pair.seed, pair.key)
+            assert right in opened
+            assert wrong not in opened
+            told += 1
+    assert told == 11 * len(cohort.server._roster.graph.neighbours(0))
 
 
 def test_the_threshold_alone_keeps_one_of_the_two_secrets(cohorts):
