@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tacit.account.claim import Adjacency, Observer, Unit
-from tacit.account.events import RandomisedResponse
+from tacit.account.events import NonPrivate, RandomisedResponse
 from tacit.config.experiment import with_protection
 from tacit.errors import TacitError
 from tacit.ledger.privacy import PrivacyLedger
@@ -100,6 +100,18 @@ def test_counts_of_pairs_are_unbiased():
     np.testing.assert_allclose(dense(after), cosines(met, 2.0), atol=1e-4)
 
 
+def test_the_central_twin_has_the_neighbours_of_true_histories():
+    federation = tiny_federation(30, ITEMS, seed=5)
+    world, record = asked(dplcf(neighbours=ITEMS, twin="central"), federation)
+    np.testing.assert_allclose(dense(world.server.shared), cosines(bits(federation), 10.0), atol=1e-6)
+    assert isinstance(record.claim.event(Observer.SERVER), NonPrivate)
+
+
+def test_a_device_alone_sends_nothing():
+    _, record = asked(dplcf(twin="local"), tiny_federation(30, ITEMS, seed=5))
+    assert record.traffic.total == 0
+
+
 def test_an_item_that_seems_to_be_met_by_nobody_has_no_neighbours():
     """Estimates may fall below zero; undamped, nothing may be divided by them."""
     step = NeighbourStep(1.0, 3, 0.0)
@@ -148,7 +160,7 @@ def test_grouping_and_threads_change_nothing_at_all():
         assert told.traffic == same.traffic
 
 
-OTHER = {"epsilon": 0.5, "neighbours": 3, "damp": 0.0}
+OTHER = {"epsilon": 0.5, "neighbours": 3, "damp": 0.0, "twin": "central"}
 
 
 @pytest.mark.parametrize("setting", sorted(OTHER))

@@ -148,9 +148,21 @@ def test_every_setting_of_deep_gradient_compression_matters(change):
     assert not np.array_equal(scores(base), scores(changed))
 
 
-def test_the_central_twin_has_everybody():
-    world, records = trained(fedncf(**SMALL, twin="central"), tiny_federation())
+@pytest.mark.parametrize("name", sorted(METHODS))
+def test_the_central_twin_has_everybody(name):
+    """One model for the whole family: what noise, sub-models and compression cost is told against it."""
+    federation = tiny_federation()
+    world, records = trained(METHODS[name](**SMALL, twin="central"), federation)
     assert records[0].facts.invited == len(world.federation.people)
+    assert isinstance(records[0].claim.event(Observer.SERVER), NonPrivate)
+    plain, _ = trained(fedncf(**SMALL, twin="central"), federation)
+    assert np.array_equal(scores(world), scores(plain))
+
+
+@pytest.mark.parametrize("name", sorted(METHODS))
+def test_a_device_alone_sends_nothing(name):
+    _, records = trained(METHODS[name](**SMALL, twin="local"), tiny_federation())
+    assert sum(record.traffic.total for record in records) == 0
 
 
 @pytest.mark.parametrize("tower", ["8", "a-b", "7-3", "8-0"])

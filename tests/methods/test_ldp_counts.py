@@ -5,7 +5,7 @@ import pytest
 
 from tacit.account.accountant import epsilon
 from tacit.account.claim import Adjacency, Observer
-from tacit.account.events import PureLocal, RandomisedResponse, Repeated, Shuffled
+from tacit.account.events import NonPrivate, PureLocal, RandomisedResponse, Repeated, Shuffled
 from tacit.errors import TacitError
 from tacit.federation.federation import Federation
 from tacit.methods.ldp_counts import ldp_popularity, ldp_spectral
@@ -153,10 +153,40 @@ def test_a_person_spends_what_was_asked_for():
         assert epsilon(events, 0.0, Adjacency.REPLACE_ONE).value == pytest.approx(50.0)
 
 
-POPULARITY = {"epsilon": 1.0, "k": 3, "n_min": 24}
+def test_the_central_twin_counts_the_true_histories():
+    federation, met, _ = lists(60, 20, halves=True)
+    world, records = asked(ldp_popularity(twin="central"), federation)
+    np.testing.assert_allclose(world.server.shared["popularity"], met.mean(axis=0), rtol=1e-6)
+    assert all(isinstance(record.claim.event(Observer.SERVER), NonPrivate) for record in records)
+
+
+def test_the_central_twin_finds_the_directions_of_the_true_covariance():
+    """The spiked part of the exact correlation, by its own eigenvectors: no randomiser, no noise to undo."""
+    federation, met, _ = lists(3000, 30, halves=True)
+    world, records = asked(ldp_spectral(twin="central", items=30, dim=4), federation)
+    shared = world.server.shared
+    np.testing.assert_allclose(shared["popularity"], met.mean(axis=0), atol=1e-6)
+    spread = np.sqrt((met.sum(axis=0) + 1) / 3002 * (1 - (met.sum(axis=0) + 1) / 3002))
+    whitened = np.cov(met.astype(np.float64), rowvar=False, bias=True) / np.outer(spread, spread)
+    lead = np.linalg.eigh(whitened)[1][:, -1] * spread
+    found = shared["directions"][:, 0]
+    assert abs(found @ lead) == pytest.approx(np.linalg.norm(found) * np.linalg.norm(lead), rel=1e-5)
+    assert all(isinstance(record.claim.event(Observer.SERVER), NonPrivate) for record in records)
+
+
+@pytest.mark.parametrize("maker", [ldp_popularity, ldp_spectral])
+def test_a_device_alone_sends_nothing_and_orders_nothing(maker):
+    federation, _, _ = lists(23, 20, halves=True)
+    world, records = asked(maker(twin="local"), federation)
+    assert sum(record.traffic.total for record in records) == 0
+    scores = world.method.model.scorer(world.server.shared, world.private).scores(federation.people)
+    assert (scores == scores[:, :1]).all()
+
+
+POPULARITY = {"epsilon": 1.0, "k": 3, "n_min": 24, "twin": "central"}
 SPECTRAL = {
     "epsilon": 200.0, "share": 0.6, "items": 10, "dim": 1, "history": 100, "mechanism": "bits",
-    "report": 4.0, "n_min": 24,
+    "report": 4.0, "n_min": 24, "twin": "central",
 }  # fmt: skip
 
 

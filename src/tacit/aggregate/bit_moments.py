@@ -23,7 +23,10 @@ class Moments:
 
 @dataclass(frozen=True)
 class BitMoments(Aggregator):
-    """Sums of bits and of products of bits over reports of ``bits`` bits in 32-bit words."""
+    """Sums of bits and of products of bits over reports of ``bits`` bits in 32-bit words.
+
+    Bits that no randomiser packed (``bits``, a number each) are counted as they are.
+    """
 
     accepts: ClassVar[frozenset[Delivers]] = frozenset({Delivers.REPORTS, Delivers.SHUFFLED})
     bits: int
@@ -35,11 +38,13 @@ class BitMoments(Aggregator):
 
     def add(self, tally: Moments, arrays: Arrays) -> None:
         """Count some reports; products of 0 and 1 are exact in single precision up to 2^24 of them."""
-        words: Any = arrays["reports"]
+        words: Any = arrays["bits"] if "bits" in arrays else arrays["reports"]
         words = np.ascontiguousarray(words.reshape(-1, words.shape[-1]))
         for first in range(0, len(words), _BLOCK):
-            octets = words[first : first + _BLOCK].view(np.uint8)
-            rows = np.unpackbits(octets, axis=1, bitorder="little", count=self.bits).astype(np.float32)
+            rows = words[first : first + _BLOCK]
+            if "bits" not in arrays:
+                rows = np.unpackbits(rows.view(np.uint8), axis=1, bitorder="little", count=self.bits)
+            rows = rows.astype(np.float32)
             tally.single += rows.sum(axis=0, dtype=np.float64)
             tally.pairs += rows.T @ rows
             tally.reports += len(rows)

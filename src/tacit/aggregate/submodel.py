@@ -20,13 +20,17 @@ class BitTally:
 
 @dataclass(frozen=True)
 class ReportedShare(Aggregator):
-    """The share of those who answered that reported each item; bits travel eight to a byte."""
+    """The share of those who answered that reported each item; bits travel eight to a byte.
+
+    There are as many items as the shared array ``like`` has rows.
+    """
 
     accepts: ClassVar[frozenset[Delivers]] = frozenset({Delivers.REPORTS, Delivers.SHUFFLED})
+    like: str = "selected"
 
     def start(self, shared: Mapping[str, Array]) -> BitTally:
         """Nothing reported yet."""
-        return BitTally(np.zeros(len(shared["selected"]), dtype=np.int64))
+        return BitTally(np.zeros(len(shared[self.like]), dtype=np.int64))
 
     def add(self, tally: BitTally, arrays: Arrays) -> None:
         """Add some clients' bits."""

@@ -126,7 +126,7 @@ def _twinned(method: Method, local: LogisticFactors, twin: Twin) -> Method:
     if twin == "none":
         return method
     if twin == "local":
-        return alone(replace(method, server=Descent(Decaying(local.rate)), settle=None))
+        return alone(method)
     plain = replace(local, sends="touched", pool="catalogue")
     whole = replace(
         method.exchanges[0], local=plain, downlink=("items",), aggregator=PerItemMean(divide=False)

@@ -25,6 +25,7 @@ from tacit.account.events import Nothing
 from tacit.aggregate.bit_moments import BitMoments
 from tacit.federation.sampling import Everyone
 from tacit.local.presence import MetBits
+from tacit.methods.twins import Twin, alone, central
 from tacit.models.model import Model, Scorer
 from tacit.protect.protection import chain
 from tacit.protect.randomised_bits import RandomisedBits
@@ -119,6 +120,8 @@ class Neighbours(Model):
 class NeighbourStep(ServerStep):
     """Similarities from the moments of bits kept with odds ``e^epsilon``; ``damp`` is added to each count.
 
+    Bits that never flip are those of an infinite ``epsilon``.
+
     The moments of a flipped bit follow from those of the true one: with ``a = tanh(epsilon / 2)`` its mean is
     ``(1 - a) / 2 + a m``, and covariances of different bits shrink by ``a^2``.
     """
@@ -163,13 +166,16 @@ def _strongest(similar: Floats, most: int) -> tuple[Index, Floats]:
 
 
 @checked
-def dplcf(*, epsilon: Positive = 2.5, neighbours: Count = 50, damp: NonNegative = 10.0) -> Method:
+def dplcf(
+    *, epsilon: Positive = 2.5, neighbours: Count = 50, damp: NonNegative = 10.0, twin: Twin = "none"
+) -> Method:
     """Item neighbours from one randomised bit per item and person; epsilon is a bit's, not a person's.
 
     Args:
         epsilon: Local privacy of one bit: of whether one item was met.
         neighbours: How many neighbours of each item are kept and sent to devices.
         damp: What is added to an item's count before similarities are formed: rare items get weaker ones.
+        twin: The same neighbours from true histories (``central``), or every device alone (``local``).
 
     Example:
         >>> dplcf(neighbours=10).model
@@ -186,7 +192,7 @@ def dplcf(*, epsilon: Positive = 2.5, neighbours: Count = 50, damp: NonNegative 
         aggregator=BitMoments(1),
         exposes=EXPOSES,
     )
-    return Method(
+    method = Method(
         name="dplcf",
         paper=PAPER,
         model=Neighbours(neighbours),
@@ -195,17 +201,21 @@ def dplcf(*, epsilon: Positive = 2.5, neighbours: Count = 50, damp: NonNegative 
         server=NeighbourStep(epsilon, neighbours, damp),
         settle=_settled,
     )
+    if twin == "local":
+        return alone(method)
+    if twin == "central":
+        return replace(central(method, exchange), server=NeighbourStep(math.inf, neighbours, damp))
+    return method
 
 
 def _settled(method: Method, around: Surroundings) -> Method:
     """One bit for each item there is."""
     (exchange,) = method.exchanges
-    bits, *others = exchange.protections.stages
-    whole = replace(
-        exchange,
-        protections=chain(replace(bits, bits=around.catalogue), *others),  # type: ignore[type-var]
-        aggregator=BitMoments(around.catalogue),
+    stages = (
+        replace(stage, bits=around.catalogue) if isinstance(stage, RandomisedBits) else stage
+        for stage in exchange.protections.stages
     )
+    whole = replace(exchange, protections=chain(*stages), aggregator=BitMoments(around.catalogue))
     return replace(method, exchanges=(whole,))
 
 

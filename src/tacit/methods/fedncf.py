@@ -45,7 +45,7 @@ from tacit.methods.dp_sub import (
     choosing,
     parameters,
 )
-from tacit.methods.twins import central
+from tacit.methods.twins import Twin, alone, central
 from tacit.models.neural_cf import TABLES, NeuralCF, layers
 from tacit.models.sub_model import Selected, Unselected
 from tacit.protect.clip import Clip
@@ -66,7 +66,6 @@ FEDNCF = Citation(
     says="data stay on devices (no claim about the updates that do not)",
 )
 Averaged = Literal["holders", "mean"]
-NeuralTwin = Literal["none", "central"]
 
 
 @dataclass(frozen=True)
@@ -130,6 +129,13 @@ class Recipe:
             ),
         )
 
+    def twinned(self, method: Method, twin: Twin, averaged: Averaged = "holders") -> Method:
+        """The method itself, or the twin that is asked for."""
+        if twin == "local":
+            return alone(method)
+        plain = self.method(method.name, none(), averaged)
+        return central(plain, plain.exchanges[0]) if twin == "central" else method
+
     def shapes(self, names: tuple[str, ...]) -> tuple[tuple[str, tuple[int, ...]], ...]:
         """The shapes of some of the network's arrays."""
         return tuple((name, shape) for name, shape in self.model().network_shapes() if name in names)
@@ -179,7 +185,7 @@ def fedncf(
     clients: CountOrShare = 0.1,
     adam: Literal["lazy", "dense"] = "lazy",
     averaged: Averaged = "holders",
-    twin: NeuralTwin = "none",
+    twin: Twin = "none",
 ) -> Method:
     """Neural collaborative filtering in a federation; nothing is hidden.
 
@@ -190,8 +196,7 @@ def fedncf(
         (16, 8, 4)
     """
     recipe = Recipe(factors, tower, rounds, rate, epochs, batch, negatives, clients, adam)
-    method = recipe.method("fedncf", none(), averaged)
-    return central(method, method.exchanges[0]) if twin == "central" else method
+    return recipe.twinned(recipe.method("fedncf", none(), averaged), twin, averaged)
 
 
 @checked
@@ -209,6 +214,7 @@ def dp_fedncf(
     noise: Noise = "gaussian",
     clip: Positive = 1.0,
     sigma: Positive = 1.0,
+    twin: Twin = "none",
 ) -> Method:
     """FedNCF with every upload clipped and normal noise on it.
 
@@ -217,7 +223,8 @@ def dp_fedncf(
         (Clip(size=0.5), GaussianNoise(noise=1.0, where='device'))
     """
     recipe = Recipe(factors, tower, rounds, rate, epochs, batch, negatives, clients, adam)
-    return as_published(recipe.method("dp-fedncf", _guard(noise, clip, sigma), "mean"), noise)
+    method = recipe.method("dp-fedncf", _guard(noise, clip, sigma), "mean")
+    return recipe.twinned(as_published(method, noise), twin)
 
 
 @checked
@@ -239,6 +246,7 @@ def dp_fedncf_dgc(
     warm_up: Natural = 4,
     momentum: NonNegative = 0.9,
     local_clip: NonNegative = 1.0,
+    twin: Twin = "none",
 ) -> Method:
     """DP-FedNCF with deep gradient compression of the network.
 
@@ -259,7 +267,8 @@ def dp_fedncf_dgc(
     choice: Literal["shared", "largest"] = "largest" if noise == "published" else "shared"
     local = Residual(_dense(train.local), names, schedule, kept, momentum, local_clip, choice)
     model = replace(recipe.model(), memory=True)
-    return as_published(replace(method, model=model, exchanges=(replace(train, local=local),)), noise)
+    method = replace(method, model=model, exchanges=(replace(train, local=local),))
+    return recipe.twinned(as_published(method, noise), twin)
 
 
 def _dense(local: LocalWork) -> NeuralEpochs:
@@ -290,6 +299,7 @@ def priv_fedncf_sub_compress(
     threshold: Share | None = None,
     pool: Literal["catalogue", "received"] = "catalogue",
     unselected: Unselected = "last",
+    twin: Twin = "none",
 ) -> Method:
     """FedNCF on a sub-model, deep layers compressed, noise on every upload (share=1: without compression).
 
@@ -312,7 +322,7 @@ def priv_fedncf_sub_compress(
     method = choosing(
         replace(method, model=model, exchanges=(train,)), bits, bit_epsilon, redraw, estimate, threshold
     )
-    return as_published(method, noise)
+    return recipe.twinned(as_published(method, noise), twin)
 
 
 def _paper(data: str, given: Mapping[str, Any]) -> dict[str, Any]:

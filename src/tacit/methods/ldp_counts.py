@@ -24,6 +24,7 @@ What leaves a device: ``k`` single bits about random items, or two vectors of 16
 spending is ``k epsilon`` for the first and ``epsilon`` for the second: neither method comes back for more.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -33,15 +34,18 @@ from tacit.account.claim import Observer
 from tacit.account.events import Nothing
 from tacit.aggregate.bit_moments import BitMoments
 from tacit.aggregate.report_mean import ReportMean
+from tacit.aggregate.submodel import ReportedShare
 from tacit.aggregate.vector_moments import VectorMoments
 from tacit.errors import TacitError
 from tacit.federation.sampling import Everyone
+from tacit.local.own_bits import OwnBits
 from tacit.local.presence import MetBits, MetOrNot, MetVector
 from tacit.methods.fmf_ldp import spending
+from tacit.methods.twins import Twin, alone, central, pooled
 from tacit.models.popularity_and_tastes import PopularityModel
 from tacit.protect.one_bit import OneBit
 from tacit.protect.priv_unit import PrivUnitVector, best_cap
-from tacit.protect.protection import chain
+from tacit.protect.protection import chain, none
 from tacit.protect.randomised_bits import RandomisedBits
 from tacit.round import Citation, Exchange, Method, Surroundings
 from tacit.server.estimates import CountedPopularity, SpectralStep, VectorSpectralStep
@@ -85,27 +89,40 @@ def counting(epsilon: float, k: int, n_min: int) -> Exchange:
 
 
 @checked
-def ldp_popularity(*, epsilon: Positive = 2.5, k: Count = 100, n_min: Count = 100) -> Method:
+def ldp_popularity(
+    *, epsilon: Positive = 2.5, k: Count = 100, n_min: Count = 100, twin: Twin = "none"
+) -> Method:
     """Popularity from one shuffled survey of randomised bits: k bits of epsilon each, once.
 
     Args:
         epsilon: Local privacy of one bit.
         k: Bits of a person; they spend ``k * epsilon``.
         n_min: How many people's reports the proxy waits for.
+        twin: The popularity in true histories (``central``), or every device alone (``local``).
 
     Example:
         >>> ldp_popularity(k=20).exchanges[0].protections.stages
         (OneBit(epsilon=2.5, reports=20, dim=1, rotated=False, scale=1.0),)
     """
-    return Method(
+    method = Method(
         name="ldp-popularity",
         paper=WARNER,
         model=PopularityModel(0),
         rounds=1,
         exchanges=(counting(epsilon, k, n_min),),
         server=CountedPopularity(),
-        notes=(spending(epsilon, k, 1),),
     )
+    if twin == "local":
+        return alone(method)
+    if twin == "central":
+        return central(method, _true_counts())
+    return replace(method, notes=(spending(epsilon, k, 1),))
+
+
+def _true_counts() -> Exchange:
+    """Everybody says of every item whether they met it: for a server that may know."""
+    whole = counting(1.0, 1, 1)
+    return pooled(replace(whole, local=OwnBits(), aggregator=ReportedShare("popularity")))
 
 
 @checked
@@ -119,6 +136,7 @@ def ldp_spectral(
     mechanism: Literal["vector", "bits"] = "vector",
     report: Positive = 2.5,
     n_min: Count = 100,
+    twin: Twin = "none",
 ) -> Method:
     """Popularity and a few directions of taste from two randomised reports; epsilon is a person's total.
 
@@ -131,6 +149,7 @@ def ldp_spectral(
         mechanism: ``vector``, a randomised vector each time; ``bits``, single bits, then a bit per item.
         report: Local privacy of one of the single bits (``bits`` alone).
         n_min: How many people's reports the proxy waits for (``bits`` alone).
+        twin: The same directions from true histories (``central``), or every device alone (``local``).
 
     Example:
         >>> [exchange.name for exchange in (*ldp_spectral().setup, *ldp_spectral().exchanges)]
@@ -138,7 +157,9 @@ def ldp_spectral(
     """
     if share >= 1.0:
         raise TacitError(f"share={share} leaves nothing for the directions", "give a share below 1")
-    if mechanism == "vector":
+    if twin == "central":
+        survey = partial(_by_true_bits, dim)
+    elif mechanism == "vector":
         survey = partial(_by_vectors, epsilon, share, dim, history)
     else:
         survey = partial(_by_bits, epsilon, share, dim, report, n_min)
@@ -151,7 +172,10 @@ def ldp_spectral(
         server=CountedPopularity(),
         settle=_Fitted(survey, items),
     )
-    return _surveyed(method, survey, items)
+    method = _surveyed(method, survey, items)
+    if twin == "local":
+        return alone(method)
+    return central(method, method.exchanges[0], method.setup) if twin == "central" else method
 
 
 @dataclass(frozen=True)
@@ -204,18 +228,28 @@ def _by_bits(epsilon: float, share: float, dim: int, report: float, n_min: int, 
             "raise epsilon or lower report",
         )
     bit = (epsilon - k * report) / items
-    bits = Exchange(
+    bits = replace(_bits(items), protections=chain(RandomisedBits(bit, items)))
+    return counting(report, k, n_min), bits, SpectralStep(CountedPopularity(items), bit, dim)
+
+
+def _by_true_bits(dim: int, items: int) -> _Survey:
+    server = SpectralStep(CountedPopularity(items), math.inf, dim)
+    return _true_counts(), pooled(_bits(items)), server
+
+
+def _bits(items: int) -> Exchange:
+    """Everybody says of each chosen item whether they met it."""
+    return Exchange(
         name="bits",
         into="bits",
         sampling=Everyone(),
         downlink=("chosen",),
         local=MetBits(),
-        protections=chain(RandomisedBits(bit, items)),
+        protections=none(),
         transport=direct(),
         aggregator=BitMoments(items),
         exposes=EXPOSES,
     )
-    return counting(report, k, n_min), bits, SpectralStep(CountedPopularity(items), bit, dim)
 
 
 METHODS = {"ldp-popularity": ldp_popularity, "ldp-spectral": ldp_spectral}

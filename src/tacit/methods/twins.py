@@ -36,16 +36,25 @@ POOLED = {
 }
 
 
-def central(method: Method, exchange: Exchange) -> Method:
-    """The same model and optimiser on pooled data: one exchange with everybody in every round."""
-    whole = replace(
+def pooled(exchange: Exchange) -> Exchange:
+    """The same exchange where all data lie in one place."""
+    return replace(
         exchange, sampling=Everyone(), protections=none(), transport=direct(), exposes=POOLED, part="everyone"
     )
+
+
+def central(method: Method, exchange: Exchange, setup: tuple[Exchange, ...] = ()) -> Method:
+    """The same model and optimiser on pooled data: one exchange with everybody in every round."""
     note = (
         "central twin: same model and optimiser on pooled data; bytes are those of plain federated training"
     )
     return replace(
-        method, exchanges=(whole,), setup=(), casting=alike, published_units=None, notes=(*method.notes, note)
+        method,
+        exchanges=(pooled(exchange),),
+        setup=tuple(pooled(before) for before in setup),
+        casting=alike,
+        published_units=None,
+        notes=(*method.notes, note),
     )
 
 
@@ -73,6 +82,7 @@ def alone(method: Method) -> Method:
         server=Descent(Decaying(1.0)),
         casting=alike,
         published_units=None,
+        settle=None,
         notes=(*method.notes, note),
     )
 

@@ -18,7 +18,8 @@ Doubles = NDArray[np.float64]
 class CountedPopularity(ServerStep):
     """The share of people who met an item, from the mean of plus or minus one; and the top ``chosen`` items.
 
-    Estimates below zero stay: they order items as well as others do.
+    Estimates below zero stay: they order items as well as others do. Shares of true ``bits`` are what they
+    are.
 
     Example:
         >>> step, mean = CountedPopularity(chosen=1), np.array([0.5, -1.0])
@@ -38,8 +39,9 @@ class CountedPopularity(ServerStep):
     ) -> tuple[dict[str, Array], dict[str, Array]]:
         """Set popularity."""
         del round
-        mean: Any = totals["counts"]["popularity"]
-        share = ((mean + 1.0) / 2.0).astype(np.float32)
+        told: Mapping[str, Any] = totals["counts"]
+        share = told["bits"] if "bits" in told else (told["popularity"] + 1.0) / 2.0
+        share = share.astype(np.float32)
         after = {**shared, "popularity": share}
         if self.chosen:
             after["chosen"] = np.sort(np.argsort(-share, kind="stable")[: self.chosen]).astype(np.int32)
@@ -83,7 +85,10 @@ def spikes(covariance: Doubles, noise: Doubles, reports: int, most: int) -> Spik
 
 @dataclass(frozen=True)
 class SpectralStep(ServerStep):
-    """Popularity in set-up, then directions of the chosen items from bits kept with odds ``e^epsilon``."""
+    """Popularity in set-up, then directions of the chosen items from bits kept with odds ``e^epsilon``.
+
+    Bits that never flip are those of an infinite ``epsilon``.
+    """
 
     counts: CountedPopularity
     epsilon: float
