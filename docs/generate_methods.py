@@ -171,7 +171,6 @@ OWN_MEANINGS: Mapping[tuple[str, str], str] = {
     ("fed-fm", "dim"): "Numbers per feature in the factorisation machine.",
     ("fed-nn", "hidden"): "Units of the hidden layer.",
     ("local-nn", "hidden"): "Units of the hidden layer.",
-    ("fedncf", "twin"): "The same model on pooled data (`central`).",
     ("fedncf", "rate"): "Adam's step size on a device.",
 }  # fmt: skip
 
