@@ -87,25 +87,22 @@ def show(table: dict[str, Any]) -> None:
     """Print the table."""
     from tacit.report.tables import print_compared
 
-    print_compared(f"{over(table['seeds'])}; p: {paired(table)}", table)
+    print_compared(caption(table, len(table["rows"])), table)
 
 
-def over(seeds: int) -> str:
-    """What a table's numbers are of.
-
-    Example:
-        >>> over(1), over(3)
-        ('1 seed', 'mean ± standard deviation over 3 seeds')
-    """
-    return "1 seed" if seeds == 1 else f"mean ± standard deviation over {seeds} seeds"
-
-
-def paired(table: dict[str, Any]) -> str:
-    """What the p-values of a table are.
+def caption(table: dict[str, Any], rows: int) -> str:
+    """What the numbers of a table are of, and what its p-values are.
 
     Example:
-        >>> paired({"primary": "rmse", "reference": "fedmf", "pairs": "people"})
-        "Student's t paired over people on rmse against fedmf, Holm's correction"
+        >>> told = {"seeds": 3, "primary": "rmse", "reference": "fedmf", "pairs": "people"}
+        >>> caption(told, 1)
+        'mean ± standard deviation over 3 seeds'
+        >>> caption({**told, "seeds": 1}, 2)
+        "1 seed; p: Student's t paired over people on rmse against fedmf, Holm's correction"
     """
-    tested = f"paired over {table['pairs']} on {table['primary']}"
-    return f"Student's t {tested} against {table['reference']}, Holm's correction"
+    seeds = table["seeds"]
+    numbers = "1 seed" if seeds == 1 else f"mean ± standard deviation over {seeds} seeds"
+    if rows < 2:
+        return numbers
+    pairs = f"paired over {table['pairs']} on {table['primary']} against {table['reference']}"
+    return f"{numbers}; p: Student's t {pairs}, Holm's correction"

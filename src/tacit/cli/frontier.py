@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from tacit.cli import options
-from tacit.cli.compare import over, paired, stopping
+from tacit.cli.compare import caption, stopping
 from tacit.cli.progress import Watching
 from tacit.errors import TacitError
 
@@ -72,7 +72,7 @@ def frontier(
         typer.echo(json.dumps({**found, "files": [str(file) for file in files]}))
         return 0
     columns, lines = rows(found)
-    print_rows(f"{over(found['seeds'])}; p: {paired(found)}", columns, lines, right=range(2, len(columns)))
+    print_rows(caption(found, len(lines)), columns, lines, right=range(2, len(columns)))
     for one in found["refused"]:
         typer.echo(f"no such point: {one['point']}: {one['why']}")
     typer.echo("\n".join(f"wrote {file}" for file in files))
