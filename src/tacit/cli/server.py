@@ -52,6 +52,9 @@ def server(
         typer.Option(help="A name or address by which devices reach it, for the certificate. Repeatable."),
     ] = None,
     deadline: Annotated[float, typer.Option(help="Seconds to wait for answers in a step.", min=1)] = 60.0,
+    accuracy: Annotated[
+        str, typer.Option(help="Ask for one randomised bit of how good a list is: EPSILON or EPSILON:ROUNDS.")
+    ] = "",
     data: options.Data = "",
     rounds: options.Rounds = 0,
     sets: options.Sets = None,
@@ -91,9 +94,9 @@ def server(
             "transport": transport,
         }
         experiment = options.experiment(method, given)
-        running.found(folder, experiment, people, proxy, proxy_key, data_dir, proxy_ca)
+        running.found(folder, experiment, people, proxy, proxy_key, data_dir, proxy_ca, accuracy)
         running.admit(folder, keys)
-    elif people or data or sets or protect or transport or rounds or proxy:
+    elif people or data or sets or protect or transport or rounds or proxy or accuracy:
         raise TacitError(
             "a federation goes on as it was founded", "give the folder alone (and --devices, --host)"
         )

@@ -38,6 +38,9 @@ def up(
     processes: Annotated[bool, typer.Option("--processes", help="A process for every device.")] = False,  # noqa: FBT002
     seeded: Seeded = False,  # noqa: FBT002 - a flag
     keep: Annotated[Path | None, typer.Option(help="Keep all folders here instead of removing them.")] = None,
+    accuracy: Annotated[
+        str, typer.Option(help="Ask for one randomised bit of how good a list is: EPSILON or EPSILON:ROUNDS.")
+    ] = "",
     data: options.Data = "",
     split: options.SplitName = "",
     rounds: options.Rounds = 0,
@@ -64,10 +67,12 @@ def up(
     }
     experiment = options.experiment(method or SHOWN, given)
     from tacit.cli.rounds import Rounds  # heavy rooms load on first use
+    from tacit.deploy.accuracy import Accuracy
     from tacit.deploy.operator_view import printed
     from tacit.deploy.up import Trial, tried
 
-    trial = Trial(experiment, devices, processes, seeded, keep)
+    asked = Accuracy.parsed(accuracy) if accuracy else None
+    trial = Trial(experiment, devices, processes, seeded, keep, asked)
     with Watching(quiet=quiet or as_json) as watching, watching.stops_softly():
         view = tried(trial, Rounds(watching), data_dir)
     if view is None:

@@ -5,10 +5,12 @@ Both sides build the method from it with the code they have installed; nobody ru
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from typing import Any
 
 from tacit.deploy.about import RunAbout
+from tacit.deploy.accuracy import Accuracy, measured
 from tacit.deploy.wire import Frame, Kind, Reason, Refused
 from tacit.errors import TacitError
 from tacit.rng import Keys, SeededKeys, SystemKeys
@@ -25,7 +27,8 @@ class Charter:
 
     ``server`` verifies what the server sends, reports are sealed to ``opener``, and ``proxy`` verifies what
     the proxy says. ``seeded`` is a seed where everything drawn shall be repeatable: then noise can be derived
-    by anybody who reads this, and nothing is claimed.
+    by anybody who reads this, and nothing is claimed. ``accuracy`` says how people are asked for it, if they
+    are.
 
     Example:
         >>> from tacit.config.experiment import Experiment
@@ -41,6 +44,7 @@ class Charter:
     proxy: bytes = b""
     proxy_address: str = ""
     seeded: int | None = None
+    accuracy: Accuracy | None = None
 
     @property
     def run(self) -> str:
@@ -50,13 +54,15 @@ class Charter:
     @property
     def announced(self) -> RunAbout:
         """The facts with the keys among them: what crosses, and what a device keeps."""
-        also = {
+        also: dict[str, Any] = {
             "server": self.server.hex(),
             "opener": self.opener.hex(),
             "proxy": self.proxy.hex(),
             "proxy_address": self.proxy_address,
             "seeded": self.seeded,
         }
+        if self.accuracy is not None:
+            also["accuracy"] = asdict(self.accuracy)
         return replace(self.about, also=also)
 
     @classmethod
@@ -66,7 +72,8 @@ class Charter:
         try:
             server, opener, proxy = (bytes.fromhex(also[name]) for name in ("server", "opener", "proxy"))
             seeded = None if also["seeded"] is None else int(also["seeded"])
-            return cls(announced, server, opener, proxy, str(also["proxy_address"]), seeded)
+            accuracy = Accuracy(**also["accuracy"]) if "accuracy" in also else None
+            return cls(announced, server, opener, proxy, str(also["proxy_address"]), seeded, accuracy)
         except (KeyError, ValueError, TypeError) as error:
             raise Refused(Reason.MALFORMED, "an announcement without its keys") from error
 
@@ -88,7 +95,7 @@ class Charter:
             )
         method = self.about.method()
         refuse_undeployable(method, proxy=bool(self.proxy))
-        return method
+        return method if self.accuracy is None else measured(method, self.accuracy)
 
     @property
     def exchanges(self) -> Mapping[str, Exchange]:

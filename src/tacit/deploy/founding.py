@@ -10,6 +10,7 @@ import numpy as np
 
 from tacit.data.interactions import Features, Scale
 from tacit.deploy.about import RunAbout
+from tacit.deploy.accuracy import Accuracy
 from tacit.deploy.charter import Charter
 from tacit.deploy.journal import Journal
 from tacit.deploy.wire import public_identity
@@ -27,6 +28,7 @@ def founded(
     proxy_address: str = "",
     seeded: int | None = None,
     allowed: Sequence[str] | None = None,
+    accuracy: Accuracy | None = None,
 ) -> Journal:
     """A new server's journal. What cannot run on devices is refused before anything is written.
 
@@ -36,7 +38,7 @@ def founded(
 
     identity, opener = identity or secrets.token_bytes(32), secrets.token_bytes(32)
     sealed_to = X25519PrivateKey.from_private_bytes(opener).public_key().public_bytes_raw()
-    charter = Charter(about, public_identity(identity), sealed_to, proxy, proxy_address, seeded)
+    charter = Charter(about, public_identity(identity), sealed_to, proxy, proxy_address, seeded, accuracy)
     refuse_too_few(charter)
     facts = {
         "identity": identity,

@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from tacit.deploy.about import RunAbout
+from tacit.deploy.accuracy import NAME
 from tacit.deploy.charter import Charter
 from tacit.deploy.journal import Journal
 from tacit.ledger.privacy import PrivacyLedger
 from tacit.ledger.traffic import TrafficLedger
+from tacit.round import ServerState
 
 
 def seen(folder: Path) -> dict[str, Any]:
@@ -40,11 +42,19 @@ def seen(folder: Path) -> dict[str, Any]:
             "framing_bytes": sum(row["framing"] for row in rounds),
             "traffic": traffic.summary(),
             "privacy": [line.to_json() for line in privacy.guarantees()],
+            "accuracy": _accuracy(charter, state),
             "refusals": journal.refusals(),
             "warnings": _warnings(charter, rounds, journal.refusals()),
         }
     finally:
         journal.close()
+
+
+def _accuracy(charter: Charter, state: ServerState | None) -> list[dict[str, Any]]:
+    """What randomised answers tell of the lists; empty where nobody was asked."""
+    if charter.accuracy is None or state is None or NAME not in state.optimiser:
+        return []
+    return charter.accuracy.told(state.optimiser[NAME])
 
 
 def _round(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -97,6 +107,10 @@ def printed(view: Mapping[str, Any]) -> None:
     for line in view["privacy"]:
         epsilon = "∞" if line["epsilon"] is None else f"{line['epsilon']:.3g}"
         facts.append((f"ε to the {line['observer']}", f"{epsilon} ({line['unit']}, δ = {line['delta']:g})"))
+    for told in view["accuracy"][-1:]:
+        epsilon = f"ε = {told['epsilon']:g} each"
+        of = f"round {told['round']}, {told['people']} randomised answers, {epsilon}"
+        facts.append(("hr@10", f"{told['hr@10']:.3f} ± {told['se']:.3f} ({of})"))
     for side, reasons in view["refusals"].items():
         told = ", ".join(f"{name}: {times}" for name, times in reasons.items())
         facts.append((f"refused by {'devices' if side == 'device' else 'the ' + side}", told))

@@ -15,6 +15,7 @@ import numpy as np
 
 from tacit import codec
 from tacit.account.claim import Claim
+from tacit.deploy import accuracy
 from tacit.deploy.arriving import over_network
 from tacit.deploy.cards import PersonKeys, written_card
 from tacit.deploy.charter import Charter, charter_in, digest
@@ -155,8 +156,17 @@ class Participant:
         return framed(Kind.KEPT, {"run": charter.run}, [], bytes(32))
 
     def _held(self, charter: Charter, person: str) -> Federation:
-        owner = Owner(self.store.history(person), self.store.profile(person))
+        history, left = self.store.history(person), self._left_out(charter, person)
+        owner = Owner(history if left is None else history.without(left), self.store.profile(person))
         return federation_held(charter.about, [owner])
+
+    def _left_out(self, charter: Charter, person: str) -> str | None:
+        """The entry that this person's device trains on never, where accuracy is asked for."""
+        if charter.accuracy is None:
+            return None
+        known = charter.about.positions()
+        items = [item for item in self.store.history(person).items if item in known]
+        return accuracy.held_out(self.store.secret(), f"{charter.run}/{person}", items)
 
     # taking part
 
@@ -223,6 +233,10 @@ class Participant:
             raise Declined(No.NO_HISTORY)
         cohort = held.cohort(np.zeros(1, dtype=np.int32))
         extras: dict[str, Array] = dict(cohort.extras)
+        if question.place.exchange == accuracy.NAME:
+            left = self._left_out(charter, question.person)
+            place = -1 if left is None else charter.about.position(left)
+            extras[accuracy.HELD] = np.array([place], dtype=np.int32)
         if question.head.get("cast"):
             extras["peer"] = np.array([int(question.head.get("peer", -1))], dtype=np.int32)
         return replace(cohort, users=np.array([question.slot], dtype=np.int32), extras=extras)

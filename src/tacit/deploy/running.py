@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tacit.config.experiment import Experiment, method_of
 from tacit.data import load
+from tacit.deploy.accuracy import Accuracy
 from tacit.deploy.certificates import Certified, certificate_in, own_certificate
 from tacit.deploy.channel import Pace, Unwatched
 from tacit.deploy.flower_server import Listening, admitted, refuse_no_key, serve, shut_out
@@ -59,6 +60,7 @@ def found(
     proxy_key: str,
     data_dir: Path | None = None,
     proxy_ca: Path | None = None,
+    accuracy: str = "",
 ) -> None:
     """Write a new federation into the folder; whatever cannot work is refused before that."""
     if people < 2:
@@ -66,7 +68,7 @@ def found(
     method = method_of(experiment)
     if not isinstance(method, Method):
         raise TacitError(f"{experiment.method} sees all data in one place", "run it with `tacit run`")
-    key = _proxy_key(proxy, proxy_key)
+    key, asked = _proxy_key(proxy, proxy_key), Accuracy.parsed(accuracy) if accuracy else None
     vouching = b"" if proxy_ca is None else certificate_in(proxy_ca)
     dataset = load(experiment.data, data_dir)
     complete = replace(experiment, rounds=experiment.rounds or method.rounds, seed=0)
@@ -87,6 +89,7 @@ def found(
         proxy=key if wanted else b"",
         proxy_address=proxy if wanted else "",
         allowed=(),
+        accuracy=asked,
     )
     journal.keep("proxy ca", vouching)
     journal.close()

@@ -14,6 +14,7 @@ import numpy as np
 
 from tacit.config.experiment import Experiment, method_of, resolved
 from tacit.data.interactions import Dataset
+from tacit.deploy.accuracy import Accuracy
 from tacit.deploy.certificates import Authority, Certified
 from tacit.deploy.channel import Pace, Unwatched
 from tacit.deploy.children import Children
@@ -57,6 +58,7 @@ class Trial:
     processes: bool = False
     seeded: bool = False
     keep: Path | None = None
+    accuracy: Accuracy | None = None
     pace: Pace = field(default_factory=lambda: Pace(deadline=60.0, again=20.0, wait=0.3))
 
 
@@ -167,6 +169,7 @@ def prepared(trial: Trial, folder: Path, data_dir: Path | None = None) -> Ground
         proxy=proxy,
         proxy_address=f"https://{LOOPBACK}:{grounds.proxy_port}" if wants_proxy else "",
         seeded=complete.seed if trial.seeded else None,
+        accuracy=trial.accuracy,
     )
     try:
         _devices(folder, journal, dataset, chosen, users)

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from tacit.config.experiment import Experiment, method_of
+from tacit.deploy.accuracy import Accuracy
 from tacit.deploy.channel import Bend, InMemory, Pace, drive, gathered
 from tacit.deploy.cohort import profile_of
 from tacit.deploy.coordinator import Coordinator
@@ -88,7 +89,12 @@ def participant(folder: Path, deployment: Deployment, seeded: int | None = SEED)
 
 
 def deployed(
-    folder: Path, experiment: Experiment, users: int = 12, items: int = 15, seeded: int | None = SEED
+    folder: Path,
+    experiment: Experiment,
+    users: int = 12,
+    items: int = 15,
+    seeded: int | None = SEED,
+    accuracy: Accuracy | None = None,
 ) -> Deployment:
     """A federation of devices that have enrolled; no round has begun."""
     federation = tiny_federation(users, items, 3)
@@ -111,6 +117,7 @@ def deployed(
         proxy=proxy.public if proxy else b"",
         proxy_address="memory" if proxy else "",
         seeded=seeded,
+        accuracy=accuracy,
     )
     whole = Deployment(folder, federation, journal, proxy)
     whole.stores = {user: stored(folder / f"device{user}", federation, user) for user in range(users)}
