@@ -13,6 +13,7 @@ from tacit.rng import SeededKeys
 from tacit.transport.secure_sum import wire as messages
 from tacit.transport.secure_sum.carrier import secure_sum
 from tacit.transport.secure_sum.layout import Layout, ring_for
+from tacit.transport.secure_sum.masks import add_masks
 from tacit.transport.secure_sum.server import Phase
 from tacit.transport.secure_sum.terms import SumAborted
 from tacit.types import RoundFacts, Steps
@@ -46,6 +47,22 @@ def test_a_masked_vector_of_zeros_looks_uniform(cohorts):
     sent = b"".join(wire[messages.HEAD :] for phase, _, wire in cohort.heard if phase is Phase.INPUTS)
     bits = np.unpackbits(np.frombuffer(sent, dtype=np.uint8))
     assert abs(bits.mean() - 0.5) < 5 * 0.5 / np.sqrt(len(bits))
+
+
+def test_a_server_that_opened_every_seed_still_reads_nobody(cohorts):
+    """At the end it knows all self masks; what it heard from one person is masked by the pairs still."""
+    zeros = {user: np.zeros(400, dtype="<u4") for user in range(12)}
+    cohort = cohorts(length=400, vectors=zeros)
+    cohort.up_to(Phase.INPUTS)
+    seeds = {user: client.state.seed for user, client in cohort.clients.items()}
+    cohort = cohorts(length=400, vectors=zeros)
+    cohort.up_to(Phase.DONE)
+    assert not cohort.server.total.any()
+    sent = {user: wire[messages.HEAD :] for phase, user, wire in cohort.heard if phase is Phase.INPUTS}
+    for user, body in sent.items():
+        left = np.frombuffer(body, dtype="<u4").copy()
+        add_masks(left, [(seeds[user], -1)])
+        assert (left != 0).mean() > 0.99
 
 
 @pytest.mark.parametrize("last", [Phase.VOTES, Phase.OPENINGS])
@@ -126,6 +143,25 @@ def test_overflow_is_refused_before_anything_is_sent():
     with pytest.raises(TacitError, match="overflow"):
         secure_sum().carrying(chain(grid(bits=32)).steps()).server_session(facts, None)  # no limit was set
     assert secure_sum().carrying(chain(grid(bits=32, limit=1024.0)).steps()).server_session(facts, None)
+
+
+@pytest.mark.parametrize(("largest", "ring"), [(10_922, 16), (10_923, 32)])
+def test_three_people_at_their_limit_keep_the_sign_of_their_sum(largest, ring):
+    """3 x 10,922 is the most that 16 bits with a sign hold; one step more takes the next ring."""
+    assert ring_for(Steps(1.0, float(largest)), 3, 2) == ring
+    update = {"w": np.tile([[largest, -largest]], (3, 1))}
+    layout = Layout.of(update, RoundFacts(0, "train", 3, 3, 3))
+    vectors = [layout.vector(update, client, ring) for client in range(3)]
+    total = np.sum(vectors, axis=0, dtype=vectors[0].dtype)
+    assert layout.arrays(total)["w"].tolist() == [[3 * largest, -3 * largest]]
+
+
+@pytest.mark.parametrize("vector", [np.zeros(6, "<u8"), np.zeros(6, "<u2"), np.zeros(7, "<u4")])
+def test_a_vector_of_another_ring_or_length_is_not_summed(cohort, vector):
+    cohort.vectors[3] = vector
+    with pytest.raises(SumAborted) as caught:
+        cohort.client(3)
+    assert caught.value.reason.value == "overflow"
 
 
 def test_everybody_pushing_one_number_the_same_way_does_not_wrap_around():
