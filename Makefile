@@ -8,7 +8,7 @@ READY := .venv/.ready
 demo: $(READY)
 	@rm -rf runs/demo
 	$(BIN)/tacit compare fedmf fedrec:rho=3 fedrec++:rho=3 --data demo --out runs/demo --seed 1
-	@echo "the report of one of them: runs/demo/fedrec++-rho-3-seed1/report.html"
+	$(BIN)/tacit report runs/demo
 
 test: $(READY)
 	$(BIN)/python -m pytest

@@ -155,7 +155,8 @@ def shortened(label: str, most: int = 22) -> str:
 def _few_ticks(axes: Any) -> None:
     """Numbers below an axis that never touch, however small they are."""
     axes.locator_params(axis="x", nbins=5)
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:.6g}")
+    if max(map(abs, axes.get_xlim())) < 0.01:
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:.6g}")
 
 
 def written(axes: Any, label: str, end: float, place: int) -> None:

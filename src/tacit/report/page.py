@@ -195,11 +195,16 @@ def _curve(main: Subject, beside: Sequence[Subject]) -> str:
     )
 
 
+def _around(main: Subject, metric: str) -> str:
+    found = main.interval(metric)
+    return "" if found is None else f" (95 %: {_ends(found)})"
+
+
 def _curve_told(
     main: Subject, means: Mapping[str, Sequence[float]], beside: Sequence[Subject], many: int
 ) -> str:
     lines = main.first.curve
-    ends = ", ".join(f"{name} {measured(values[-1])}" for name, values in means.items())
+    ends = ", ".join(f"{name} {measured(values[-1])}{_around(main, name)}" for name, values in means.items())
     users = lines[-1].get("users")
     of = f", over {users:,} people held out" if users and many == 1 else ""
     told = f"From round {lines[0]['round']} to round {lines[-1]['round']}{of}; at the end {ends}. "
