@@ -5,7 +5,8 @@ import secrets
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,7 @@ from tacit.round import Method
 from tacit.runtime.run import federation_of
 
 LOOPBACK = "127.0.0.1"
+_PREFIX, _LOCK = "tacit-up-", "in.use"
 _GATEWAY = (
     "import sys, threading, signal; from pathlib import Path; from tacit.deploy.flower_device import many;"
     "stop = threading.Event(); signal.signal(signal.SIGTERM, lambda *_: stop.set());"
@@ -84,31 +86,55 @@ class Grounds:
 
 
 def tried(trial: Trial, watcher: Unwatched, data_dir: Path | None = None) -> dict[str, Any] | None:
-    """Run a trial to its end; ``None`` if it was stopped. No process and no file is left in any case."""
+    """Run a trial to its end; ``None`` if it was stopped. No process and no file is left in any case.
+
+    After a kill -9 no process is left, and the files go when the next trial starts.
+    """
     needed()
-    folder = trial.keep or Path(tempfile.mkdtemp(prefix="tacit-up-"))
+    with _place(trial) as folder:
+        return _tried_in(folder, trial, watcher, data_dir)
+
+
+@contextmanager
+def _place(trial: Trial) -> Generator[Path]:
+    """Where everything lies while a trial runs."""
+    import fcntl
+
+    if trial.keep is not None:
+        yield trial.keep
+        return
+    for left in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):  # by somebody who was killed
+        with suppress(OSError), (left / _LOCK).open("r+") as held:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(left, ignore_errors=True)
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
     try:
-        grounds = prepared(trial, folder, data_dir)
-        with Children() as children:
-            _begin(children, grounds, trial)
-            listening = Listening(folder / "server", LOOPBACK, grounds.port, grounds.certified, trial.pace)
-            here: list[bool] = []
-
-            def ready(_: str) -> None:
-                if not here:  # started again, the engine finds its devices where they were
-                    here.append(True)
-                    _begin_devices(children, grounds, trial)
-
-            measured = _Measured(watcher, children, proxy=grounds.proxy)
-            finished = serve(listening, measured, ready)
-        if not finished:
-            return None
-        from tacit.deploy.operator_view import seen  # with its accounting
-
-        return {**seen(folder / "server"), "processes": measured.told}
+        with (folder / _LOCK).open("w") as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            yield folder
     finally:
-        if trial.keep is None:
-            shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _tried_in(folder: Path, trial: Trial, watcher: Unwatched, data_dir: Path | None) -> dict[str, Any] | None:
+    grounds = prepared(trial, folder, data_dir)
+    with Children() as children:
+        _begin(children, grounds, trial)
+        listening = Listening(folder / "server", LOOPBACK, grounds.port, grounds.certified, trial.pace)
+        here: list[bool] = []
+
+        def ready(_: str) -> None:
+            if not here:  # started again, the engine finds its devices where they were
+                here.append(True)
+                _begin_devices(children, grounds, trial)
+
+        measured = _Measured(watcher, children, proxy=grounds.proxy)
+        finished = serve(listening, measured, ready)
+    if not finished:
+        return None
+    from tacit.deploy.operator_view import seen  # with its accounting
+
+    return {**seen(folder / "server"), "processes": measured.told}
 
 
 class _Measured(Unwatched):
