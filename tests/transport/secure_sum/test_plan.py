@@ -38,6 +38,18 @@ def test_every_plan_meets_the_conditions_of_its_proof(clients, dropout, adversar
     assert math.isclose(plan.success_failure, fail, rel_tol=1e-6, abs_tol=1e-300)
 
 
+@pytest.mark.parametrize(
+    ("clients", "dropout", "adversary"), [(3, 0.0, 0.3), (4, 0.2, 0.0), (5, 0.1, 0.05), (6, 0.1, 0.1)]
+)
+def test_small_cohorts_are_tied_to_everybody_and_tell_one_secret(clients, dropout, adversary):
+    """Honest neighbours tell one share, corrupt ones both: two thresholds need more than there are."""
+    plan = plan_for(clients, Rates(dropout=dropout, adversary=adversary))
+    assert plan.degree == clients - 1
+    assert 2 * plan.threshold > plan.degree + plan.corrupt
+    assert plan.threshold <= plan.degree - plan.dropped
+    assert (plan.secrecy_failure, plan.success_failure) == (0.0, 0.0)
+
+
 def learnable_groups(clients, degree, threshold, dropped, corrupt):
     """The groups of honest people whose own sum a lying server could open, one list of survivors given."""
     half = degree // 2
