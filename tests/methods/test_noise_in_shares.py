@@ -31,7 +31,7 @@ def trained(method, transport="secure-sum:0.1:0.05:50", protect=("skellam:2.0:40
 
 
 @pytest.mark.parametrize("noise", ["skellam", "discrete-gaussian"])
-@pytest.mark.parametrize("method", ["fedmf", "fedrec", "fcf"])
+@pytest.mark.parametrize("method", ["fedmf", "fedrec", "fcf", "fedmmf"])
 def test_the_server_is_told_no_more_than_the_public(method, noise):
     _, _, lines = trained(method, protect=(f"{noise}:2.0:40:3.0",))
     server, release = lines[Observer.SERVER], lines[Observer.RELEASE]
@@ -72,3 +72,12 @@ def test_noise_at_the_server_beside_the_shares_is_refused(settings):
 def test_an_epsilon_that_the_shares_decide_is_refused_and_never_ignored():
     with pytest.raises(TacitError, match="leave epsilon out"):
         trained("dp-privrec", clients=1.0, epsilon=0.5)
+
+
+def test_noise_in_shares_takes_the_place_of_the_grid_that_a_sum_came_with():
+    """FedMMF sums by itself, on a grid of its own; a grid that somebody asked for is another matter."""
+    world, _, _ = trained("fedmmf")
+    stages = world.method.exchanges[0].protections.stages
+    assert [type(stage).__name__ for stage in stages] == ["NoiseShares"]
+    with pytest.raises(TacitError, match="leave the grid out"):
+        trained("fedmf", protect=("grid:14:32", "skellam:2.0:40:3.0"))

@@ -220,10 +220,19 @@ def carried_by(transport: Transport, exchange: Exchange) -> Exchange:
 
 
 def with_protection(method: Method, spec: str) -> Method:
-    """The same method with one more protection at the end of every exchange's chain."""
+    """The same method with one more protection at the end of every exchange's chain.
+
+    Noise in shares rounds by itself: a grid that is there for the sake of a sum makes room for it.
+    """
+    from tacit.protect.distributed import NoiseShares  # arithmetic loads on first use
+    from tacit.protect.grid import Grid
+
     stage = catalogue.protection(spec)
-    chained = (
-        replace(e, protections=replace(e.protections, stages=(*e.protections.stages, stage)))
-        for e in method.exchanges
-    )
-    return replace(method, exchanges=tuple(chained))
+
+    def guarded(exchange: Exchange) -> Exchange:
+        stages = exchange.protections.stages
+        if isinstance(stage, NoiseShares) and exchange.transport.delivers is Delivers.SUM:
+            stages = tuple(one for one in stages if not isinstance(one, Grid))
+        return replace(exchange, protections=replace(exchange.protections, stages=(*stages, stage)))
+
+    return replace(method, exchanges=tuple(map(guarded, method.exchanges)))
