@@ -129,6 +129,34 @@ def test_attacks_stand_beside_the_claims():
     assert "was not attacked yet" in page(RESULT)
 
 
+def test_nothing_that_is_not_sent_is_attacked_or_drawn():
+    nothing = {**RESULT["traffic"], "up_bytes_per_client_round": 0.0}
+    fitted = page({**RESULT, "rounds": 0, "traffic": nothing}, CURVE[:1])
+    assert "nothing is sent that could be attacked" in fitted
+    assert "fitted at once" in fitted
+    assert "Learning curve" not in fitted  # one round is no curve
+    assert "nothing to attack" in page({**RESULT, "privacy": []})
+
+
+def test_the_first_numbers_are_promises_about_people():
+    """What is proved of one interaction stands further down, with its unit."""
+    one = {**RESULT["privacy"][1], "unit": "interaction", "epsilon": 0.125}
+    text = page({**RESULT, "privacy": [*RESULT["privacy"], one]})
+    head, rest = text.split("<main", 1)
+    assert ">3.25<" in head
+    assert "0.125" not in head
+    assert "ε = 0.125" in rest
+    assert "interaction: one rating or click" in rest
+
+
+def test_a_bound_that_promises_next_to_nothing_is_not_shown_as_a_good_one():
+    large = {**RESULT["privacy"][1], "epsilon": 20.0}
+    text = page({**RESULT, "privacy": [large]})
+    assert 'class="card weak"' in text
+    assert 'class="card bound"' not in text
+    assert "99.99" in text
+
+
 def test_other_runs_stand_beside_as_lines_and_rows():
     main = Subject("mine", (Saved({**RESULT}, CURVE, ""),))
     twin = Subject("its twin", (Saved({**RESULT, "metrics": {"rmse": 0.8}}, (), ""),))

@@ -6,7 +6,7 @@ from typing import Any
 from tacit.report import exposure
 from tacit.report.markup import text
 from tacit.report.saved import Subject
-from tacit.report.words import epsilon_text, observer_name
+from tacit.report.words import epsilon_text, observer_name, pooled
 
 WHO: Mapping[str, str] = {
     "server": "the server",
@@ -45,6 +45,10 @@ def attack_results(main: Subject) -> str:
     """The section about attacks; without an audit it says how to make one."""
     run = main.audited
     if run is None or run.audit is None:
+        if pooled(main.first.result):
+            return "<p>All data lie in one place here: nothing is sent that could be attacked.</p>"
+        if not main.first.result["privacy"]:
+            return "<p>Nothing leaves a device: there is nothing to attack.</p>"
         many = len(main.runs) > 1
         return (
             f"<p>{'None of these runs' if many else 'This run'} was {'' if many else 'not '}attacked yet. "

@@ -8,7 +8,7 @@ from typing import Any
 
 from tacit import __version__
 from tacit.errors import TacitError
-from tacit.report.words import data_name, epsilon_text, measured, pooled, sized
+from tacit.report.words import data_name, epsilon_text, measured, pooled, rounds_text, sized
 from tacit.runtime.checkpoint import written_whole
 from tacit.runtime.folder import RunFolder
 
@@ -150,7 +150,7 @@ def _training(result: Mapping[str, Any], config: Mapping[str, Any], size: int) -
     rows = [
         *((f"`{name}`", f"`{value}`") for name, value in [*settings.items(), *extra] if value is not None)
     ]
-    facts = f"{result['rounds']} rounds, {result['seconds'].get('train', 0):.3g} s of simulation"
+    facts = f"{rounds_text(result['rounds'])}, {result['seconds'].get('train', 0):.3g} s of simulation"
     held = f"; the server's model is {sized(size)}" if size else ""
     table = _table(("setting", "value"), rows)
     return f"{facts}{held}. `config.toml` beside this card repeats the run exactly.\n\n{table}"

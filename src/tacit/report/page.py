@@ -15,7 +15,15 @@ from tacit.report.markup import Column, Section, document, table, text
 from tacit.report.promises import promised
 from tacit.report.saved import Saved, Subject, subjects
 from tacit.report.sent import sent_by_devices
-from tacit.report.words import data_name, measured, observer_name, sized, spread_of
+from tacit.report.words import (
+    data_name,
+    for_whole_people,
+    measured,
+    observer_name,
+    rounds_text,
+    sized,
+    spread_of,
+)
 from tacit.runtime.checkpoint import written_whole
 
 PANELS = 4
@@ -51,7 +59,7 @@ def page(told: Sequence[Subject]) -> str:
     run = main.first
     sections = [
         Section("accuracy", "Accuracy", _accuracy(main, beside)),
-        Section("curve", "Learning curve", _curve(main, beside)) if run.curve else None,
+        Section("curve", "Learning curve", _curve(main, beside)) if len(run.curve) > 1 else None,
         Section("privacy", "Privacy over the whole run", promised(run.result)),
         Section("attacks", "Attacks, beside the claims", attack_results(main)),
         Section("traffic", "What left the devices", sent_by_devices(run)),
@@ -67,7 +75,7 @@ def page(told: Sequence[Subject]) -> str:
 
 def _head(title: str, main: Subject) -> str:
     result = main.first.result
-    line = f"Split {result['split']}, {_seeds(main)}, {result['rounds']} rounds."
+    line = f"Split {result['split']}, {_seeds(main)}, {rounds_text(result['rounds'])}."
     if len(main.runs) > 1:
         line += (
             f" Accuracy and learning curve are means over the seeds; everything else is of seed "
@@ -88,7 +96,7 @@ def _summary(main: Subject) -> str:
     boxes = []
     for name, value in list(main.metrics().items())[:1]:
         boxes.append((name.upper(), measured(value), _within(main, name)))
-    for line in result["privacy"]:
+    for line in for_whole_people(result["privacy"]).values():
         if line["observer"] in {"server", "release"}:
             epsilon = "∞" if line["epsilon"] is None else f"{line['epsilon']:.3g}"
             at = (

@@ -7,7 +7,18 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from tacit.report.words import chance, epsilon_text, measured, sent_text, side, sized, spread_of, units_text
+from tacit.report.words import (
+    chance,
+    counted,
+    epsilon_text,
+    measured,
+    rounds_text,
+    sent_text,
+    side,
+    sized,
+    spread_of,
+    units_text,
+)
 
 SHOWN = 4  # metrics in a comparison; the JSON and the run folders have them all
 FOLDED = 16  # letters of a method's name that stand in one line at least
@@ -51,7 +62,7 @@ def print_result(result: Mapping[str, Any]) -> None:
         out.print(f"note: {note}")
     seconds = result["seconds"]
     parts = (f"{name.replace('_', ' ')} {value:.3g} s" for name, value in seconds.items())
-    out.print(f"{result['rounds']} rounds; {', '.join(parts)}")
+    out.print(f"{rounds_text(result['rounds'])}; {', '.join(parts)}")
     run = result["run"]
     out.print(f"run folder: {run}\nreport: {run}/report.html", soft_wrap=True)
     if out.is_terminal:
@@ -88,7 +99,7 @@ def _print_traffic(out: Console, result: Mapping[str, Any]) -> None:
     table.add_row("all clients, whole run", sized(traffic["total_bytes"]))
     for way, key in (("sent", "numbers_up"), ("received", "numbers_down")):
         if traffic.get(key):
-            table.add_row(f"numbers {way} by all, whole run", f"{traffic[key] / 1e6:,.2f} M")
+            table.add_row(f"numbers {way} by all, whole run", counted(traffic[key]))
     for name, value in traffic.get("published_units_per_round", {}).items():
         table.add_row(f"as the paper counts: {name.replace('_', ' ')}", units_text(name, value))
     _show(out, "what crossed the wires (encoded lengths)", table)

@@ -73,6 +73,28 @@ def chance(p: float | None) -> str:
     return f"{p:.2g}" if p >= 1e-4 else "< 0.0001"
 
 
+def counted(count: float) -> str:
+    """How many, for people.
+
+    Example:
+        >>> counted(1440), counted(119_980_000)
+        ('1,440', '119.98 M')
+    """
+    return f"{count:,.0f}" if count < 1e6 else f"{count / 1e6:,.2f} M"
+
+
+def rounds_text(rounds: int) -> str:
+    """How long a run trained.
+
+    Example:
+        >>> rounds_text(0), rounds_text(1), rounds_text(60)
+        ('fitted at once', '1 round', '60 rounds')
+    """
+    if not rounds:
+        return "fitted at once"
+    return "1 round" if rounds == 1 else f"{rounds:,} rounds"
+
+
 def epsilon_text(line: Mapping[str, Any]) -> str:
     """One guarantee's number.
 
