@@ -109,6 +109,8 @@ def test_what_epsilon_means_is_said_with_the_bound_it_implies():
     assert best_guess(0.0, 0.1) == pytest.approx(0.55)
     line = {"unit": "user", "adjacency": "add-remove", "delta": 0.0, "epsilon": math.log(3)}
     assert "75 times in 100" in meaning(line)
+    shown = meaning({**line, "epsilon": 1.0})
+    assert "74 times in 100" in shown  # e / (e + 1) is 0.7311: a bound is rounded up
     assert "next to nothing" in meaning({**line, "epsilon": 20.0})
     assert meaning({**line, "epsilon": None}).startswith("Nothing is proved")
 
@@ -154,7 +156,8 @@ def test_a_bound_that_promises_next_to_nothing_is_not_shown_as_a_good_one():
     text = page({**RESULT, "privacy": [large]})
     assert 'class="card weak"' in text
     assert 'class="card bound"' not in text
-    assert "99.99" in text
+    assert "they may guess right as good as always" in text
+    assert "99.99 times" not in text  # less than all of 100 was not proved
 
 
 def test_other_runs_stand_beside_as_lines_and_rows():

@@ -32,7 +32,7 @@ def scales(found: Sequence[Scale], told: str) -> str:
             written(axes, label, 100 * scale.most, place)
             if narrow:
                 axes.text(50, place - 0.42, scale.label, fontsize=8, color=INK, va="center")
-        names = [] if narrow else [shortened(scale.label, 44) for scale in found]
+        names = [] if narrow else [shortened(scale.label, 56) for scale in found]
         axes.set_yticks(range(len(names)), names)
         axes.set_ylim(len(found) - 0.5, -0.7)
         axes.set_xlim(50, 106)

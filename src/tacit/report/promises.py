@@ -56,7 +56,7 @@ def _picture(lines: Sequence[Mapping[str, Any]]) -> str:
         )
         for line in lines
     ]
-    bounded = ", ".join(f"{one.label}: {of_100(one.most)}" for one in scales if one.bounded)
+    bounded = "; ".join(f"{one.label}: {of_100(one.most)}" for one in scales if one.bounded)
     told = (
         "How many of 100 guesses between two equally likely cases an observer can get right at most, "
         f"whatever else they know; tossing a coin gets 50. {bounded}."
@@ -89,7 +89,7 @@ def _card(line: Mapping[str, Any]) -> str:
         facts |= {"δ": f"{line['delta']:g}", "counted": mode_words(line.get("mode", "accounted"))}
     listed = "".join(f"<dt>{text(name)}</dt><dd>{text(value)}</dd>" for name, value in facts.items())
     return (
-        f'<div class="card {kind}"><h3>{text(observer_name(line["observer"]))}</h3>'
+        f'<div class="card {kind}"><h3>{text(_who(line))}</h3>'
         f'<p class="muted">{text(observer_sees(line["observer"]))}</p><p class="epsilon">{number}</p>'
         f"<p>{text(meaning(line))}</p>{why}{rests}<dl>{listed}</dl></div>"
     )

@@ -169,13 +169,16 @@ def best_guess(epsilon: float, delta: float) -> float:
 
 
 def of_100(share: float) -> str:
-    """A share as so many of 100; never rounded up to certainty.
+    """A bound on a share, as so many of 100: rounded up, because less was not proved.
 
     Example:
-        >>> of_100(0.75), of_100(0.99995)
-        ('75', '99.99')
+        >>> of_100(0.75), of_100(0.7512), of_100(0.99331), of_100(0.9999995)
+        ('75', '76', '99.34', '> 99.99')
     """
-    return f"{100 * share:.0f}" if share < 0.995 else f"{min(99.99, 100 * share):.2f}"
+    if share > 0.9999:
+        return "> 99.99"
+    step = 1 if share < 0.99 else 100
+    return f"{math.ceil(100 * step * share - 1e-9) / step:g}"
 
 
 def protected(unit: str, adjacency: str) -> str:
@@ -231,11 +234,9 @@ def meaning(line: Mapping[str, Any]) -> str:
         return "Nothing is proved here: take it that they can learn everything about a person."
     epsilon, delta = float(line["epsilon"]), float(line["delta"])
     what = protected(line["unit"], line["adjacency"])
-    shown = of_100(best_guess(epsilon, delta))
-    text = (
-        f"Asked {what}, and whatever else they know, they guess right at most {shown} times in 100 "
-        "(a coin: 50)."
-    )
+    guess = best_guess(epsilon, delta)
+    often = f"at most {of_100(guess)} times in 100" if guess <= 0.9999 else "as good as always"
+    text = f"Asked {what}, and whatever else they know, they may guess right {often} (a coin: 50 in 100)."
     if weak(line):
         return text + " So large an ε promises next to nothing in practice."
     return text
