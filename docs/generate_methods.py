@@ -411,14 +411,19 @@ def documents() -> list[Path]:
     return [DOCS.parent / "README.md", *sorted(DOCS.rglob("*.md"))]
 
 
+def _measured() -> dict[str, Any]:
+    return json.loads(MEASURED.read_text("utf-8")) if MEASURED.exists() else {}
+
+
 def main(arguments: Sequence[str]) -> int:
     """Write every block anew."""
-    measured: dict[str, Any] = json.loads(MEASURED.read_text("utf-8")) if MEASURED.exists() else {}
     if "--measure" in arguments:
         for name in [word for word in arguments if word != "--measure"] or catalogue.methods():
-            measured[name] = measure(name)
+            found = measure(name)
+            kept = json.dumps({**_measured(), name: found}, indent=1, sort_keys=True)  # as it is by now
+            MEASURED.write_text(kept + "\n", "utf-8")
             sys.stdout.write(f"measured {name}\n")
-            MEASURED.write_text(json.dumps(measured, indent=1, sort_keys=True) + "\n", "utf-8")
+    measured = _measured()
     for page in documents():
         before = page.read_text("utf-8")
         after = rendered(before, measured)
