@@ -81,3 +81,12 @@ def test_noise_in_shares_takes_the_place_of_the_grid_that_a_sum_came_with():
     assert [type(stage).__name__ for stage in stages] == ["NoiseShares"]
     with pytest.raises(TacitError, match="leave the grid out"):
         trained("fedmf", protect=("grid:14:32", "skellam:2.0:40:3.0"))
+
+
+def test_cohorts_drawn_by_coins_are_planned_for_their_smallest():
+    """48 of 60 are asked in the mean, far fewer once in a million runs: their sum closes too early."""
+    keys = {"transport": "secure-sum:0.1:0.05", "clients": 48, "epochs": 1}
+    with pytest.raises(TacitError, match=r"coins may ask only .* tell the noise honest="):
+        trained("dp-privrec", protect=("skellam:2.0:23:3.0",), **keys)
+    trained("dp-privrec", protect=("skellam:2.0:23:3.0",), sampler="fixed", **keys)
+    trained("dp-privrec", protect=("skellam:2.0:12:3.0",), **keys)

@@ -14,8 +14,12 @@ from tacit.protect.noise import GaussianNoise
 from tacit.protect.protection import Chain, chain
 from tacit.round import Method, Surroundings
 from tacit.settings import head_count
+from tacit.transport.secure_sum.carrier import SecureSum
+from tacit.transport.secure_sum.plan import plan_for
 
 DEFAULT_EPSILON = 4.0
+TOO_SMALL = 1e-6
+"""How likely a run may be to meet a cohort smaller than what was planned for."""
 
 
 @dataclass(frozen=True)
@@ -91,9 +95,11 @@ def planned(method: Method, budget: Budget, around: Surroundings) -> Method:
     shares = [
         stage for e in method.exchanges for stage in e.protections.stages if isinstance(stage, NoiseShares)
     ]
-    if shares:
-        return _in_shares(method, budget, shares[0].noise, budget.schedule(around, method.rounds).cohort)
     schedule = budget.schedule(around, method.rounds)
+    if shares:
+        if budget.sampler == "poisson":
+            _refuse_small_cohorts(method, shares[0].honest, schedule)
+        return _in_shares(method, budget, shares[0].noise, schedule.cohort)
     noise = budget.noise
     notes = method.notes
     if budget.published:
@@ -125,6 +131,23 @@ def planned(method: Method, budget: Budget, around: Surroundings) -> Method:
             )
         method = replace(method, rounds=fit)
     return _guarded(replace(method, notes=notes), budget.protections(noise, schedule.cohort))
+
+
+def _refuse_small_cohorts(method: Method, honest: int, schedule: Schedule) -> None:
+    """Coins make cohorts of many sizes: the smallest one likely in the whole run must do for the noise."""
+    from scipy.stats import binom  # loads on first use
+
+    least = int(binom.ppf(TOO_SMALL / method.rounds, schedule.users, schedule.cohort / schedule.users))
+    for exchange in method.exchanges:
+        if not isinstance(exchange.transport, SecureSum):
+            continue
+        closes = plan_for(least, exchange.transport.rates).honest
+        if honest > closes:
+            raise TacitError(
+                f"coins may ask only {least} people in one of {method.rounds} rounds, whose sum closes at "
+                f"{closes} honest answers; the noise counts on {honest}",
+                f"tell the noise honest={closes}, or use sampler=fixed",
+            )
 
 
 def _in_shares(method: Method, budget: Budget, noise: float, cohort: int) -> Method:
