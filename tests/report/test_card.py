@@ -26,6 +26,8 @@ def front(text):
 def test_the_front_matter_is_what_was_measured(run, capsys):
     assert main(["card", str(run)]) == 0
     assert capsys.readouterr().out.strip() == str(run / "README.md")
+    assert main(["card", str(run), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"run": str(run), "card": str(run / "README.md")}
     told, body = front((run / "README.md").read_text())
     result = json.loads((run / "result.json").read_text())
     assert told["library_name"] == "tacit"

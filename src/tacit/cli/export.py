@@ -32,6 +32,7 @@ def export(
     ] = None,
     data_dir: options.DataDir = None,
     as_json: options.Json = False,  # noqa: FBT002 - a flag
+    quiet: options.Quiet = False,  # noqa: FBT002 - a flag
 ) -> None:
     """Write a run's model for other programs: a graph that scores on a device, or the arrays themselves."""
     if onnx is None and safetensors is None:
@@ -55,7 +56,10 @@ def export(
         }
         listed = ", ".join(f"{name} {' x '.join(map(str, shape))}" for name, shape in arrays.items())
         lines.append(f"{safetensors}: {listed}")
-    typer.echo(json.dumps(told) if as_json else "\n".join(lines))
+    if as_json:
+        typer.echo(json.dumps(told))
+    elif not quiet:
+        typer.echo("\n".join(lines))
 
 
 def _graph(done: "Exported") -> list[str]:
