@@ -1,7 +1,7 @@
 """Driving a coordinator: send what is due, hand over what arrives, go on when nobody is waited for."""
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -23,13 +23,21 @@ class Channel(Protocol):
         """What has come since the last call; waits at most so many seconds for something."""
         ...
 
+    def away(self) -> Set[int]:
+        """Whose devices are known to be gone: they are not waited for."""
+        ...
+
 
 @dataclass(frozen=True)
 class Pace:
-    """How long things may take, in seconds: an answer, and until a question is asked again."""
+    """How long things may take, in seconds: an answer, and until a question is asked again.
+
+    Who is known to be gone is given ``grace`` to come back.
+    """
 
     deadline: float = 60.0
     again: float = 15.0
+    grace: float = 5.0
     wait: float = 0.5
 
 
@@ -59,7 +67,8 @@ def drive(
 ) -> bool:
     """Run the federation to its end; ``False`` if it was asked to stop before.
 
-    Deadlines are told by a clock that never jumps; the wall clock is not looked at.
+    Deadlines are told by a clock that never jumps; the wall clock is not looked at. While nobody's device is
+    there, no round is closed.
     """
     pace, watcher = pace or Pace(), watcher or Unwatched()
     while not coordinator.finished:
@@ -68,7 +77,8 @@ def drive(
             if watcher.stopping():
                 return False
             try:
-                _leg(coordinator, channel, pace, clock)
+                if not _leg(coordinator, channel, pace, watcher, clock):
+                    return False
                 coordinator.advance()
             except ProxyLost:
                 time.sleep(min(pace.wait, 1.0))
@@ -77,21 +87,32 @@ def drive(
     return True
 
 
-def _leg(coordinator: Coordinator, channel: Channel, pace: Pace, clock: Callable[[], float]) -> None:
-    due = coordinator.due()
+def _leg(
+    coordinator: Coordinator, channel: Channel, pace: Pace, watcher: Unwatched, clock: Callable[[], float]
+) -> bool:
+    """Ask and take answers until a leg can be closed; ``False`` if told to stop before."""
+    due, told = coordinator.due(), False
     began = asked = clock()
     while coordinator.waiting:
+        if watcher.stopping():
+            return False
         coordinator.notice()
         if due:
             channel.send(due)
         for slot, wire in channel.arrived(pace.wait):
             coordinator.receive(slot, wire)
         now = clock()
-        if now - began >= pace.deadline:
+        gone = channel.away() if now - began >= pace.grace else frozenset[int]()
+        if coordinator.reachable <= gone:
+            if not told:
+                watcher.warn("nobody's device is there; waiting for one")
+            began, told = now, True
+        elif now - began >= pace.deadline or coordinator.waiting <= gone:
             break
         due = {}
         if now - asked >= pace.again:
             asked, due = now, coordinator.due()
+    return True
 
 
 @dataclass
@@ -123,6 +144,10 @@ class InMemory:
         del wait
         come, self._come = self._come, []
         return come
+
+    def away(self) -> Set[int]:
+        """Nobody: who does not answer may yet."""
+        return frozenset()
 
 
 def gathered(coordinator: Coordinator, participants: Iterable[Participant]) -> dict[int, Participant]:

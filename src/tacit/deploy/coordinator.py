@@ -93,6 +93,11 @@ class Coordinator:
         """Whether everybody has enrolled whom the charter counts."""
         return len(self.devices) >= self.charter.about.people
 
+    @property
+    def reachable(self) -> set[int]:
+        """Everybody whose key was not revoked."""
+        return {slot for slot, device in self.devices.items() if not device.revoked}
+
     def hello(self) -> bytes:
         """The question who is there, with all that is public about this federation."""
         return framed(

@@ -3,7 +3,7 @@
 import json
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from tacit.errors import TacitError
 
 HELLO, MODEL = -1, -2  # where a frame is for a device, not for one of its people
 POLL = 0.1
+LOOK = 2.0  # seconds between two looks at who is there
 RESTARTS = 5  # of the engine, without a round between them
 
 
@@ -34,6 +35,10 @@ class FlowerChannel:
     where: dict[int, int] = field(default_factory=dict)
     greeted: dict[int, float] = field(default_factory=dict)
     kept: set[int] = field(default_factory=set)
+    met: set[int] = field(default_factory=set)
+    began: float = field(default_factory=time.monotonic)
+    _looked: float = field(default=-LOOK, init=False)
+    _gone: Set[int] = field(default=frozenset(), init=False)
 
     def __post_init__(self) -> None:
         known = self.coordinator.devices.values()
@@ -83,6 +88,20 @@ class FlowerChannel:
             if come or time.monotonic() >= end:
                 return come
             time.sleep(POLL)
+
+    def away(self) -> Set[int]:
+        """Whose nodes were here and are gone, or did not come within a deadline of the engine's start.
+
+        The engine counts a node as gone when it says so, or is not heard of for a minute.
+        """
+        now = time.monotonic()
+        if now - self._looked >= LOOK:
+            self._looked, here = now, set(self.run.nodes())
+            self.met |= here
+            late = now - self.began >= self.pace.deadline
+            missed = {node for node in self.where.values() if late or node in self.met} - here
+            self._gone = {slot for slot, node in self.where.items() if node in missed}
+        return self._gone
 
     def _card(self, node: int, wire: bytes) -> None:
         for slot in self.coordinator.enrol(wire, str(node)):
