@@ -181,6 +181,21 @@ def test_twins(twin, mask):
     np.testing.assert_allclose(world.server.shared["items"], federated.server.shared["items"], atol=1e-5)
 
 
+@pytest.mark.parametrize(("make", "one"), [(fed_lr, local_lr), (fed_fm, local_fm), (fed_nn, local_nn)])
+def test_twins_of_a_shared_context_model(make, one):
+    federation = tiny_federation()
+    federated, _ = trained(make(rounds=5), federation)
+    pooled, records = trained(make(rounds=5, twin="central"), federation)
+    assert np.array_equal(pooled.server.shared["theta"], federated.server.shared["theta"])
+    assert "pooled" in " ".join(pooled.method.notes)
+    assert isinstance(records[-1].claim.event(Observer.SERVER), NonPrivate)
+    alone, records = trained(make(rounds=5, twin="local"), federation)
+    assert sum(record.traffic.up for record in records) == 0
+    expected, _ = trained(one(), federation)
+    for name, array in expected.private.items():
+        assert np.array_equal(alone.private[name], array), name
+
+
 def test_items_without_features_are_refused_by_name():
     bare = replace(tiny_federation(), item_features=Features())
     with pytest.raises(TacitError, match="mask=user-mean"):

@@ -12,7 +12,7 @@ What leaves a device: the exact gradient of a small model in each round, from wh
 its owner's ratings, and much of the profile, can be read off; nothing bounds it.
 Deviations: the paper states neither features, optimiser nor sizes. Here: age group, gender and occupation
 where the data have them, and the item columns that the private models of ``fedmmf`` see; one gradient per
-round.
+round. The local twins are ``local-lr``, ``local-fm`` and ``local-nn``, regularised as those are.
 """
 
 from dataclasses import dataclass, replace
@@ -24,7 +24,8 @@ from tacit.aggregate.mean import Mean
 from tacit.data.interactions import Features
 from tacit.federation.sampling import Everyone
 from tacit.local.context_gradient import ContextGradient
-from tacit.methods.fedmmf import PAPER, Periods
+from tacit.methods.fedmmf import PAPER, Periods, local_fm, local_lr, local_nn
+from tacit.methods.twins import Twin, central
 from tacit.models.context import Context, ContextModel
 from tacit.models.encoding import encoded
 from tacit.models.private import FactorisationMachine, Form, Linear, Network
@@ -54,6 +55,7 @@ def fed_lr(
     reg: NonNegative = 0.0,
     periods: Periods = 5,
     about: About = "all",
+    twin: Twin = "none",
 ) -> Method:
     """One linear model for everybody on profiles and item features.
 
@@ -61,7 +63,8 @@ def fed_lr(
         >>> fed_lr().rounds
         200
     """
-    return _method("fed-lr", Linear(), rounds, Decaying(rate, decay), reg, Knowing(periods, about))
+    shared = _method("fed-lr", Linear(), rounds, Decaying(rate, decay), reg, Knowing(periods, about))
+    return _twinned(shared, twin, local_lr(periods=periods))
 
 
 @checked
@@ -74,6 +77,7 @@ def fed_fm(
     reg: NonNegative = 0.0,
     periods: Periods = 5,
     about: About = "all",
+    twin: Twin = "none",
 ) -> Method:
     """One factorisation machine for everybody on profiles and item features.
 
@@ -81,8 +85,9 @@ def fed_fm(
         >>> fed_fm(dim=8).name
         'fed-fm'
     """
-    schedule = Decaying(rate, decay)
-    return _method("fed-fm", FactorisationMachine(dim), rounds, schedule, reg, Knowing(periods, about))
+    schedule, form = Decaying(rate, decay), FactorisationMachine(dim)
+    shared = _method("fed-fm", form, rounds, schedule, reg, Knowing(periods, about))
+    return _twinned(shared, twin, local_fm(dim=dim, periods=periods))
 
 
 @checked
@@ -95,6 +100,7 @@ def fed_nn(
     reg: NonNegative = 0.0,
     periods: Periods = 5,
     about: About = "all",
+    twin: Twin = "none",
 ) -> Method:
     """One network of one hidden layer for everybody on profiles and item features.
 
@@ -102,7 +108,9 @@ def fed_nn(
         >>> fed_nn(hidden=8).exchanges[0].transport.delivers.value
         'reports'
     """
-    return _method("fed-nn", Network(hidden), rounds, Decaying(rate, decay), reg, Knowing(periods, about))
+    schedule, form = Decaying(rate, decay), Network(hidden)
+    shared = _method("fed-nn", form, rounds, schedule, reg, Knowing(periods, about))
+    return _twinned(shared, twin, local_nn(hidden=hidden, periods=periods))
 
 
 def _method(name: str, form: Form, rounds: int, schedule: Decaying, reg: float, knowing: "Knowing") -> Method:
@@ -127,6 +135,13 @@ def _method(name: str, form: Form, rounds: int, schedule: Decaying, reg: float, 
         predicts_ratings=True,
         settle=knowing,
     )
+
+
+def _twinned(method: Method, twin: Twin, one: Method) -> Method:
+    """On pooled data the same steps are taken; a device alone fits the same form to its owner's ratings."""
+    if twin == "central":
+        return central(method, method.exchanges[0])
+    return replace(one, name=method.name, paper=method.paper) if twin == "local" else method
 
 
 @dataclass(frozen=True)
