@@ -48,6 +48,7 @@ KEPT = (
     "letter_bytes_per_client_round",
     "setup_bytes_per_client",
     "total_bytes",
+    "model_bytes",
 )
 TWIN = "The same model on pooled data (`central`), or every device alone (`local`)."
 MEANINGS: Mapping[str, str] = {
@@ -253,6 +254,10 @@ def _crossed(traffic: Mapping[str, float]) -> list[tuple[str, float]]:
         ("received by it", traffic["down_bytes_per_client_round"]),
         ("set-up, once per device", traffic["setup_bytes_per_client"]),
         ("everybody, whole run, both ways", traffic["total_bytes"]),
+        (
+            "the finished model, for a device that fetches it",
+            traffic["total_bytes"] and traffic["model_bytes"],
+        ),
     ]
     return [pair for place, pair in enumerate(both) if pair[1] or place in {0, 2}]
 
@@ -294,7 +299,9 @@ def _shown(line: Mapping[str, Any]) -> bool:
 def _short(line: Mapping[str, Any] | None) -> str:
     if line is None:
         return "–"
-    return "∞" if line["epsilon"] is None else f"{line['epsilon']:.3g}"
+    if line["epsilon"] is None:
+        return "∞"
+    return f"{line['epsilon']:,.0f}" if line["epsilon"] >= 1000 else f"{line['epsilon']:.3g}"
 
 
 def stages_block(kind: str, measured: Mapping[str, Any]) -> str:
