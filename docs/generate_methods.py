@@ -248,16 +248,14 @@ def _promise(line: Mapping[str, Any]) -> str:
 
 
 def _crossed(traffic: Mapping[str, float]) -> list[tuple[str, float]]:
+    model = traffic["total_bytes"] and traffic["model_bytes"]
     both = [
         ("sent by a device, per round it is asked in", traffic["up_bytes_per_client_round"]),
         ("of letters to other devices", traffic["letter_bytes_per_client_round"]),
         ("received by it", traffic["down_bytes_per_client_round"]),
         ("set-up, once per device", traffic["setup_bytes_per_client"]),
         ("everybody, whole run, both ways", traffic["total_bytes"]),
-        (
-            "the finished model, for a device that fetches it",
-            traffic["total_bytes"] and traffic["model_bytes"],
-        ),
+        ("the finished model, for a device that fetches it", model),
     ]
     return [pair for place, pair in enumerate(both) if pair[1] or place in {0, 2}]
 
