@@ -63,6 +63,17 @@ def test_a_frontier_is_among_those_who_send_and_tells_promises_about_people(tmp_
     assert (tmp_path / "frontier.png").stat().st_size > 5000
 
 
+def test_what_only_a_round_refuses_is_told_beside_the_others(tmp_path, capsys):
+    found = asked(
+        capsys, "frontier", "dplcf", "--epsilon", 4, "--bytes", "full,int8", "--data", TINY,
+        "--out", tmp_path,
+    )  # fmt: skip
+    assert [point["point"] for point in found["points"]] == ["dplcf ε=4"]
+    (refused,) = found["refused"]
+    assert refused["point"] == "dplcf ε=4 int8"
+    assert "whole numbers already" in refused["why"]
+
+
 def test_points_that_cannot_be_run_are_told_and_nothing_is_left_of_nothing(tmp_path, capsys):
     words = ["frontier", "dplcf", "--bytes", "svd:8", "--rounds", "2", "--data", TINY, "--quiet"]
     assert main([*words, "--out", str(tmp_path / "out")]) == 2

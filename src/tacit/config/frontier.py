@@ -15,7 +15,7 @@ from tacit.rng import SeededKeys
 from tacit.round import Method
 from tacit.runtime.listener import Listener
 from tacit.runtime.run import federation_of
-from tacit.runtime.simulate import new_world
+from tacit.runtime.simulate import new_world, one_round
 from tacit.settings import settings_of
 
 WHOLE = "full"
@@ -105,10 +105,12 @@ def refusal(point: Point, data_dir: Path | None) -> str:
         _, plan = resolved(point.contestant.experiment, data_dir)
         if isinstance(plan.method, Method):
             federation = federation_of(plan.dataset, plan.split.train)
-            new_world(plan.method, federation, SeededKeys(plan.seed), None, plan.delta)
+            world = new_world(plan.method, federation, SeededKeys(plan.seed), None, plan.delta)
+            if point.shrunk != WHOLE:
+                one_round(world)  # some ways refuse only what is really sent
     except TacitError as error:
         if point.shrunk == WHOLE:
-            raise
+            raise TacitError(f"{point.contestant.label}: {error.problem}", error.remedy) from error
         return str(error)
     return ""
 

@@ -74,7 +74,8 @@ def page(found: Mapping[str, Any]) -> str:
     against = (
         f"p: Student’s paired test on {primary} against {found['reference']}, over "
         + ("seeds" if found["pairs"] == "seeds" else "people (of these trained models alone)")
-        + ", corrected for all points after Holm. ★: on the frontier."
+        + ", corrected for all points after Holm. ★: on the frontier. ε in a name is what the method was asked "
+        "for; the columns are what was accounted for whole people over the whole run."
     )
     shown = [[*line[1:], line[0]] for line in lines]
     names = [*columns[1:], "on the frontier"]
