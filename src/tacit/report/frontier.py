@@ -74,8 +74,8 @@ def page(found: Mapping[str, Any]) -> str:
     against = (
         f"p: Student’s paired test on {primary} against {found['reference']}, over "
         + ("seeds" if found["pairs"] == "seeds" else "people (of these trained models alone)")
-        + ", corrected for all points after Holm. ★: on the frontier. ε in a name is what the method was asked "
-        "for; the columns are what was accounted for whole people over the whole run."
+        + ", corrected for all points after Holm. ★: on the frontier. ε in a name is what the method was "
+        "asked for; the columns are what was accounted for whole people over the whole run."
     )
     shown = [[*line[1:], line[0]] for line in lines]
     names = [*columns[1:], "on the frontier"]
@@ -126,7 +126,7 @@ def _drawing(found: Mapping[str, Any]) -> Any:
             axes.minorticks_off()
             axes.margins(0.12)
             axes.set_title(titled(primary, upright=True))
-        ticks = [*finite, edge] if any(math.isinf(spent(point)) for point in points) else finite
+        ticks = spaced([*finite, edge] if any(math.isinf(spent(point)) for point in points) else finite)
         left.set_xticks(ticks, ["∞" if value == edge else f"{value:.3g}" for value in ticks])
         left.set_xlabel("ε for whoever gets the model")
         right.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
@@ -136,6 +136,23 @@ def _drawing(found: Mapping[str, Any]) -> Any:
         figure.legend(handles, labels, loc="outside lower left", ncols=1 if narrow else 3)
 
     return draw
+
+
+def spaced(ticks: Sequence[float]) -> list[float]:
+    """Of the ticks of a logarithmic axis those that leave room for each other's labels, the last one kept.
+
+    Example:
+        >>> spaced([1, 2, 2.1, 4, 1000])
+        [1, 2.1, 4, 1000]
+    """
+    if len(ticks) < 2:
+        return list(ticks)
+    room = 0.085 * math.log(ticks[-1] / ticks[0])
+    kept: list[float] = []
+    for tick in reversed(ticks):
+        if not kept or math.log(kept[-1] / tick) >= room:
+            kept.append(tick)
+    return kept[::-1]
 
 
 def spent(point: Mapping[str, Any]) -> float:
