@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from tacit.kernels.logistic import draw_samples
+from tacit.local import neural_steps
 from tacit.local.neural_epochs import NeuralEpochs, alike
 from tacit.local.work import Broadcast
 from tacit.models.neural_cf import TABLES, NeuralCF, Preferences, layers
@@ -55,6 +56,25 @@ def by_torch(shared, private, client, epochs, adam):
             for optimiser in optimisers:
                 optimiser.step()
     return {name: (now[name] - start[name]).detach().numpy() for name in now}
+
+
+def test_torch_is_asked_for_no_threads_of_its_own(monkeypatch):
+    """Many small products: threads that wait for each other once made a round thirty times as long."""
+    seen, step, before = [], neural_steps._step, torch.get_num_threads()
+
+    def watched(*given, **named):
+        seen.append(torch.get_num_threads())
+        step(*given, **named)
+
+    monkeypatch.setattr(neural_steps, "_step", watched)
+    cohort, keys, shared, private = world()
+    torch.set_num_threads(2)
+    try:
+        NeuralEpochs(**SETTINGS).run(Broadcast(0, shared), private, cohort, None, keys)
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+    assert set(seen) == {1}
 
 
 @pytest.mark.parametrize("adam", ["lazy", "dense"])

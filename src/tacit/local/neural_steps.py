@@ -5,7 +5,8 @@ rows that clients hold lie back to back, with one spare row at the end that padd
 needs a compiled kernel: NumPy and torch are enough, on a CPU or an accelerator.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -99,6 +100,22 @@ class Adam:
         self.array.index_add_(0, rows, mean.div_(square.sqrt_().add_(TINY)), alpha=-length)
 
 
+@contextmanager
+def one_thread() -> Generator[None]:
+    """Torch on the calling thread alone, as it was before afterwards.
+
+    Threads of the simulation take clients apart already. Torch's own, in products this small, mostly wait for
+    each other, and on a busy machine they wait for long; how they split a sum would move last digits, too.
+    """
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@one_thread()
 def trained(
     start: Networks,
     samples: Drawn,
