@@ -7,7 +7,7 @@ import pytest
 
 from tacit.audit import linkability
 from tacit.audit.evidence import Skipped
-from tacit.audit.grid import Defence, grid, rows
+from tacit.audit.grid import DEFENCES, Defence, claimed, grid, rows
 from tacit.audit.left_out import Silent
 from tacit.audit.linkability import Log, scored, shuffle_linkability
 from tacit.audit.membership import one_run_canaries, user_membership
@@ -162,6 +162,12 @@ def test_the_grid_has_a_cell_for_every_attack_and_protection():
     assert table[0][1:] == ["∞", "∞"]
     assert table[2][1].startswith("1 (")
     assert table[3][1:] == ["–", "–"]
+
+
+def test_every_protection_of_the_grid_can_be_set_up_and_sums_with_noise_are_one():
+    told = {column.name: claimed(resolved(column.experiment)[1]) for column in DEFENCES}
+    assert 1 < told["noise in shares in a secure sum (fedmf)"]["server"] < 8
+    assert told["secure sum (fedmf)"]["server"] is None
 
 
 def test_an_audit_is_kept_in_the_folder_and_parts_of_it_replaced(tmp_path):

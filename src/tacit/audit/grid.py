@@ -52,6 +52,13 @@ DEFENCES: tuple[Defence, ...] = (
     _defence("kept fillers (fedrec)", "fedrec", settings={"rho": 1.0, "fillers": "kept"}),
     _defence("denoisers (fedrec++)", "fedrec++", settings={"rho": 1.0}),
     _defence("secure sum (fedmf)", "fedmf", transport="secure-sum"),
+    _defence(
+        "noise in shares in a secure sum (fedmf)",
+        "fedmf",
+        rounds=20,
+        transport="secure-sum",
+        protect=["skellam:4.0:40:3.0"],
+    ),
     _defence("randomised sub-models (priv-fedmf-sub)", "priv-fedmf-sub"),
     _defence("masks (fedmmf)", "fedmmf"),
     _defence("plain network (privrec)", "privrec", settings={"clients": 50}),
