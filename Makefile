@@ -22,7 +22,7 @@ check: $(READY)
 
 docs: $(READY)
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check -e '.[docs]'
-	$(BIN)/mkdocs build --strict --quiet
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "the documentation: site/index.html"
 
 $(INSTALLED): pyproject.toml
