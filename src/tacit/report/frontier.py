@@ -126,7 +126,8 @@ def _drawing(found: Mapping[str, Any]) -> Any:
             axes.minorticks_off()
             axes.margins(0.12)
             axes.set_title(titled(primary, upright=True))
-        ticks = spaced([*finite, edge] if any(math.isinf(spent(point)) for point in points) else finite)
+        ends = [edge] if any(math.isinf(spent(point)) for point in points) else []
+        ticks = spaced([*finite, *ends], 0.12 if narrow else 0.08)
         left.set_xticks(ticks, ["∞" if value == edge else f"{value:.3g}" for value in ticks])
         left.set_xlabel("ε for whoever gets the model")
         right.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
@@ -138,19 +139,19 @@ def _drawing(found: Mapping[str, Any]) -> Any:
     return draw
 
 
-def spaced(ticks: Sequence[float]) -> list[float]:
-    """Of the ticks of a logarithmic axis those that leave room for each other's labels, the last one kept.
+def spaced(ticks: Sequence[float], room: float) -> list[float]:
+    """Of the ticks of a logarithmic axis those that are that share of it apart, the last one kept.
 
     Example:
-        >>> spaced([1, 2, 2.1, 4, 1000])
+        >>> spaced([1, 2, 2.1, 4, 1000], 0.05)
         [1, 2.1, 4, 1000]
     """
     if len(ticks) < 2:
         return list(ticks)
-    room = 0.085 * math.log(ticks[-1] / ticks[0])
+    least = room * math.log(ticks[-1] / ticks[0])
     kept: list[float] = []
     for tick in reversed(ticks):
-        if not kept or math.log(kept[-1] / tick) >= room:
+        if not kept or math.log(kept[-1] / tick) >= least:
             kept.append(tick)
     return kept[::-1]
 
