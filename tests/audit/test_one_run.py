@@ -9,7 +9,6 @@ from scipy import stats
 
 from tacit.account.calibrate import Schedule, noise_for
 from tacit.account.gaussian import delta_of, epsilon_of
-from tacit.audit.mechanism import measured
 from tacit.audit.one_run import Curve, advantage, certified, chance_of, fitted, found_at, lower_bound
 from tacit.errors import TacitError
 from tacit.federation.sampling import Poisson
@@ -17,6 +16,7 @@ from tacit.protect.clip import Clip
 from tacit.protect.noise import GaussianNoise
 from tacit.protect.protection import chain
 from tacit.rng import SeededKeys
+from tacit.testing.mechanism import measured
 
 
 @pytest.mark.parametrize(("right", "guesses", "people"), [(7, 10, 30), (50, 60, 200), (0, 4, 4), (4, 4, 4)])

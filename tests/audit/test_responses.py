@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import expit
 
-from tacit.audit.responses import believed, odds
+from tacit.audit.responses import odds
 
 
 @given(
@@ -20,12 +21,12 @@ def test_belief_is_bayes(answers, epsilon, prior):
     here = prior * math.prod(keep if yes else 1 - keep for yes in answers)
     there = (1 - prior) * math.prod(1 - keep if yes else keep for yes in answers)
     told = np.array(answers, dtype=int)[:, None]
-    assert believed(told, epsilon, np.array([prior]))[0] == pytest.approx(here / (here + there), rel=1e-9)
+    assert expit(odds(told, epsilon, np.array([prior])))[0] == pytest.approx(here / (here + there), rel=1e-9)
 
 
 def test_the_posterior_of_one_answer_on_a_sparse_history():
     """Base rate 0.0631 (ML-100K) and epsilon 2: a yes makes an item 33.2 % likely."""
-    assert believed(np.array([[1]]), 2.0, np.array([0.0631]))[0] == pytest.approx(0.332, abs=2e-3)
+    assert expit(odds(np.array([[1]]), 2.0, np.array([0.0631])))[0] == pytest.approx(0.332, abs=2e-3)
 
 
 def test_ten_fresh_answers_reveal_nearly_everything():
@@ -39,4 +40,4 @@ def test_ten_fresh_answers_reveal_nearly_everything():
 
 
 def test_answers_told_as_they_are_are_believed():
-    assert believed(np.array([[1, 0]]), math.inf, np.array([1e-6, 0.999])).round(6).tolist() == [1.0, 0.0]
+    assert expit(odds(np.array([[1, 0]]), math.inf, np.array([1e-6, 0.999]))).round(6).tolist() == [1.0, 0.0]

@@ -19,13 +19,3 @@ def odds(answers: NDArray[np.integer], epsilon: float, prior: Floats) -> Floats:
     sure = np.clip(prior, 1e-9, 1.0 - 1e-9)
     yes = answers.sum(axis=0, dtype=np.int64)
     return (2.0 * yes - len(answers)) * min(epsilon, 50.0) + np.log(sure / (1.0 - sure))
-
-
-def believed(answers: NDArray[np.integer], epsilon: float, prior: Floats) -> Floats:
-    """The probability that each item was met.
-
-    Example:
-        >>> believed(np.array([[1]]), epsilon=np.log(3), prior=np.array([0.5])).round(6).tolist()
-        [0.75]
-    """
-    return 1.0 / (1.0 + np.exp(-np.clip(odds(answers, epsilon, prior), -700.0, 700.0)))
