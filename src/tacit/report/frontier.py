@@ -59,7 +59,7 @@ def page(found: Mapping[str, Any]) -> str:
     several = found["seeds"] > 1
     seeds = f"{found['seeds']} seeds each" if several else "one seed"
     told = (
-        f"{len(found['points'])} points, {seeds}; left {primary} against ε for whoever gets the model, right "
+        f"{len(found['points'])} points, {seeds}; {primary} first against ε for whoever gets the model, then "
         f"against the bytes a person sends per round. Filled: the {best} that, by their means, no other "
         "beats in accuracy, ε and bytes at once."
     )
