@@ -279,14 +279,21 @@ def table_block(name: str, measured: Mapping[str, Any]) -> str:
         )
         told = {(line["unit"], line["observer"]): line for line in found["privacy"] if _shown(line)}
         cells = [f"[`{method}`]({folder}{pages[method]})", LEAVES[method]]
-        cells.append("<br>".join(f"{UNITS[unit]}, {adjacency}" for unit, adjacency in reversed(units)) or "–")
+        about = (_unbroken(f"{UNITS[unit]}, {adjacency}") for unit, adjacency in reversed(units))
+        cells.append("<br>".join(about) or "–")
         for observer in ("server", "release"):
             numbers = [_short(told.get((unit, observer))) for unit, _ in reversed(units)]
             cells.append("<br>".join(numbers) or "sees nothing")
-        cells += [_bytes(found["traffic"][f"{way}_bytes_per_client_round"]) for way in ("up", "down")]
+        sizes = (_bytes(found["traffic"][f"{way}_bytes_per_client_round"]) for way in ("up", "down"))
         fewer = "" if found["rounds"] == found["own_rounds"] else f" of {found['own_rounds']}"
-        lines.append(f"| {' | '.join(cells)} | {found['rounds']}{fewer} |")
+        cells += [_unbroken(cell) for cell in (*sizes, f"{found['rounds']}{fewer}")]
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+def _unbroken(text: str) -> str:
+    """On one line, so that what belongs together stands side by side."""
+    return text.replace(" ", "&nbsp;").replace("-", "&#8209;")
 
 
 def _shown(line: Mapping[str, Any]) -> bool:
