@@ -17,8 +17,11 @@ CASES = {
     "fmf-ldp": Experiment("fmf-ldp", rounds=3, settings={"k": 8, "n_min": 10}),
     "privrec": Experiment("privrec", rounds=2, settings={"clients": 6}),
     "fedmmf": Experiment("fedmmf", rounds=3, settings={"rate": 0.01}),
+    "fedmf, noise in shares": Experiment(
+        "fedmf", rounds=2, transport="secure-sum:0.1:0.05", protect=("skellam:0.5:4:3.0",)
+    ),
 }
-EXACT = {"fedrec, whole numbers", "fedrec++, whole numbers", "fmf-ldp", "fedmmf"}
+EXACT = {"fedrec, whole numbers", "fedrec++, whole numbers", "fmf-ldp", "fedmmf", "fedmf, noise in shares"}
 UNSEEN = {"rows_out", "rows_in"}  # rows of sealed letters: nobody between two devices can count them
 
 
