@@ -175,6 +175,7 @@ def test_what_is_left_out_has_a_reason():
 
 # commands, options, links
 
+SUBSTITUTED = re.compile(r'"?\$\(tacit ([^)]*)\)"?')
 SPOKEN = re.compile(r"`(?:\.venv/bin/)?tacit ([^`\n]*)`|^\$? ?(?:\.venv/bin/)?tacit (.*)$", re.M)
 
 
@@ -182,7 +183,10 @@ def told():
     """Every command line in the documents, with its page."""
     for page in PAGES:
         for match in SPOKEN.finditer(page.read_text("utf-8")):
-            yield name(page), (match[1] or match[2]).split()
+            line = match[1] or match[2]
+            for inner in SUBSTITUTED.findall(line):
+                yield name(page), inner.split()
+            yield name(page), SUBSTITUTED.sub("VALUE", line).split()
 
 
 def commands():
