@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from tacit.kernels.one_thread import one_thread
 from tacit.kernels.sampling import draw_fillers
 from tacit.local.work import Broadcast, Inbox, LocalWork, Work
 from tacit.models.counts import Counts
@@ -58,6 +59,7 @@ class Reptile(LocalWork):
         ]
         return _work(parts)
 
+    @one_thread()
     def _trained(self, shared: Mapping[str, Array], counts: Counts, profiles: Array) -> dict[str, Array]:
         from tacit.models.network import descended, net_of, on
 
@@ -101,6 +103,7 @@ class Maml(LocalWork):
         ]
         return _work(parts)
 
+    @one_thread()
     def _gradient(
         self, shared: Mapping[str, Array], support: Counts, query: Counts, profiles: Array
     ) -> dict[str, Array]:

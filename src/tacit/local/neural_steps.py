@@ -5,8 +5,7 @@ rows that clients hold lie back to back, with one spare row at the end that padd
 needs a compiled kernel: NumPy and torch are enough, on a CPU or an accelerator.
 """
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -14,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from tacit.kernels.one_thread import one_thread
 from tacit.models.neural_cf import TABLES
 from tacit.types import Floats, Index, Long
 
@@ -98,21 +98,6 @@ class Adam:
         self.square.index_copy_(0, rows, square)
         length = rate * (1 - BETA_2**step) ** 0.5 / (1 - BETA_1**step)
         self.array.index_add_(0, rows, mean.div_(square.sqrt_().add_(TINY)), alpha=-length)
-
-
-@contextmanager
-def one_thread() -> Generator[None]:
-    """Torch on the calling thread alone, as it was before afterwards.
-
-    Threads of the simulation take clients apart already. Torch's own, in products this small, mostly wait for
-    each other, and on a busy machine they wait for long; how they split a sum would move last digits, too.
-    """
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 @one_thread()

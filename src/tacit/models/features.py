@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from tacit.errors import TacitError
+from tacit.kernels.one_thread import one_thread
 from tacit.models.counts import Counts, Reading
 from tacit.models.encoding import Encoding
 from tacit.models.model import Model, Scorer
@@ -44,6 +45,7 @@ class Profiled:
     shared: Mapping[str, Array]
     private: Mapping[str, Array]
 
+    @one_thread()
     def scores(self, users: Index) -> Floats:
         """One row over the catalogue per user; items with equal features score alike."""
         if "scores" in self.private:
@@ -115,6 +117,7 @@ class FeatureNetwork(Model):
         del users, keys
         return {}
 
+    @one_thread()
     def folded_in(self, shared: Mapping[str, Array], cohort: Cohort) -> dict[str, Array]:
         """What devices keep after adapting to their owners: the same steps as in training."""
         import torch
