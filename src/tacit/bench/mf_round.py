@@ -27,6 +27,7 @@ from tacit.types import Floats, Index, Long, RankOne, Rows, Segment
 
 RATE, REG, LOCAL_STEPS = 0.8, 0.001, 15
 CHUNK = 1000
+MILLION = "tacit run fedrec --data demo:users=1000000,items=100000,mean=100 --split all --rounds 3"
 KINDS = {"average": Fill.AVERAGE, "predicted": Fill.PREDICTED}
 
 
@@ -337,4 +338,5 @@ def _notes(variants: tuple[Variant, ...], repeats: int) -> list[str]:
         "whole: through the library, fillers drawn in the round; names without a kind: the worse of the two",
         "floor: the larger of moving the cache lines (gather, read-modify-write) and doing the sums at peak",
         *sampled,
+        f"a million people: {MILLION}",
     ]

@@ -138,7 +138,7 @@ def fedrec(
     )
     method = Method(
         name="fedrec",
-        paper=PAPER,
+        paper=replace(PAPER, says="rated items are hidden by fillers"),
         model=MatrixFactorisation(dim, init, spread, precision=precision),
         rounds=rounds,
         exchanges=(ordinary,),
