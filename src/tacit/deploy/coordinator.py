@@ -238,7 +238,8 @@ class Coordinator:
             self._link().open(place, people, invited.tolist(), *sizes(pattern, shuffles))
         if carried_by_sum(exchange) is not None:
             layout = Layout.of(pattern.arrays, facts)
-            terms = terms_of(exchange, self.charter.run, facts, broadcast, layout)
+            sent = broadcast, self.state.protections[exchange.name]
+            terms = terms_of(exchange, self.charter.run, facts, sent, layout)
             server = Server(terms, directory(self.devices, invited), invited.tolist())
             least = plan_for(len(invited), terms.rates).minimum
             return Summed(number, self.journal, opened, layout, terms, server, least)

@@ -5,9 +5,11 @@ the leg. The last one hands what arrived to the open exchange.
 """
 
 import hashlib
+import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -216,8 +218,15 @@ class Summed(Reception):
         self.opened.note(crossed, {})
 
 
-def terms_of(exchange: Exchange, run: str, facts: RoundFacts, broadcast: bytes, layout: Layout) -> Terms:
-    """The terms of a sum: both sides work them out from what they were sent."""
+def terms_of(
+    exchange: Exchange, run: str, facts: RoundFacts, sent: tuple[bytes, Sequence[Any]], layout: Layout
+) -> Terms:
+    """The terms of a sum: both sides work them out from what was ``sent``, the model and public states.
+
+    A clip norm is such a state: whoever is told another one than the others must not be summed with them.
+    """
+    broadcast, states = sent
+    told = hashlib.sha256(broadcast).digest() + json.dumps(list(states)).encode()
     carrier = carried_by_sum(exchange)
     assert carrier is not None
     assert carrier.steps is not None
@@ -225,7 +234,7 @@ def terms_of(exchange: Exchange, run: str, facts: RoundFacts, broadcast: bytes, 
         run=run.encode(),
         round=facts.round + 1,
         exchange=exchange.name,
-        model=hashlib.sha256(broadcast).digest(),
+        model=hashlib.sha256(told).digest(),
         length=layout.length,
         ring=ring_for(carrier.steps, facts.invited, layout.length),
         rates=carrier.rates,

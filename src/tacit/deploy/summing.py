@@ -43,7 +43,8 @@ class SumPart:
         assert carrier.steps is not None
         facts, arrays = question.facts, done.messages.arrays
         layout = Layout.of(arrays, facts)
-        terms = terms_of(question.exchange, question.place.run, facts, question.broadcast, layout)
+        sent = question.broadcast, question.states
+        terms = terms_of(question.exchange, question.place.run, facts, sent, layout)
         vector = layout.vector(arrays, 0, terms.ring)
         client = Client(terms, question.slot, question.keys.identity, question.people, vector)
         return cls(

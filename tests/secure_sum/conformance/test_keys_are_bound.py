@@ -7,12 +7,16 @@ import secrets
 import numpy as np
 import pytest
 
+from tacit.config.experiment import Experiment, resolved
+from tacit.deploy.receptions import terms_of
 from tacit.transport.secure_sum.client import signed
+from tacit.transport.secure_sum.layout import Layout, Part
 from tacit.transport.secure_sum.masks import RINGS, keypair
 from tacit.transport.secure_sum.plan import Rates
 from tacit.transport.secure_sum.server import Phase
 from tacit.transport.secure_sum.terms import SumAborted
 from tacit.transport.secure_sum.wire import Advert, Kind, Roster, delivery, framed, unframed
+from tacit.types import RoundFacts
 
 
 def roster_of(adverts):
@@ -47,6 +51,17 @@ def test_keys_of_other_terms_are_refused(cohort, refusal, change):
     cohort.vectors[3] = np.zeros(change.get("length", 6), dtype=RINGS[change.get("ring", 32)])
     adverts[3] = cohort.client(3, terms=cohort.other_terms(**change)).start()
     assert refusal(cohort.clients[0], roster_of(adverts)) == "unsigned"
+
+
+def test_public_states_beside_the_model_are_bound_as_it_is():
+    """The victim alone is told a clip norm of its own: on a device, that makes other terms."""
+    plan = resolved(Experiment("fedmf", transport="secure-sum", data="demo:users=20,items=20,mean=5"))[1]
+    exchange, layout = plan.method.exchanges[0], Layout((Part("w", (3,), rows=False),))
+    facts = RoundFacts(0, "train", 20, 20, 0, {"w": (3,)})
+    told = [(b"model", (0.5, None)), (b"model", (0.25, None)), (b"other", (0.5, None))]
+    digests = [terms_of(exchange, "run", facts, sent, layout).digest for sent in (told[0], *told)]
+    assert digests[0] == digests[1]
+    assert len(set(digests)) == 3
 
 
 def test_the_victim_of_a_model_swap_refuses_everybody_else(cohort, refusal):
