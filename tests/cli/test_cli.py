@@ -234,6 +234,16 @@ def test_a_malformed_file_is_named_with_its_line(text, said, refused, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["log.csv"]
 
 
+def test_a_run_folder_is_named_after_the_file_and_its_options(tmp_path):
+    rows = "".join(
+        f"{user},{item},{(user * 7 + item * 3) % 5 + 1}\n" for user in range(9) for item in range(9)
+    )
+    (tmp_path / "mine.csv").write_text(rows)
+    data = f"{tmp_path}/mine.csv:columns=user/item/rating"
+    done = tacit("run", "fedmf", "--data", data, "--rounds", 1, "--json", cwd=tmp_path)
+    assert "fedmf-mine.csv-columns-user-item-rating-seed1" in json.loads(done.stdout)["run"]
+
+
 def test_an_occupied_folder_is_left_alone(finished):
     folder, _ = finished
     before = sorted(path.stat().st_mtime_ns for path in folder.rglob("*"))

@@ -71,6 +71,13 @@ def test_an_archive_given_as_a_path_is_explained(tmp_path):
         load(str(tmp_path / "ml-1m.zip"))
 
 
+def test_a_path_may_look_like_options(tmp_path):
+    odd = tmp_path / "mine:part=2.csv"
+    odd.write_text("user,item,rating\n1,2,3\n1,3,4\n")
+    assert len(load(str(odd)).interactions) == 2
+    assert load(f"{odd}:scale=1-5").scale.high == 5
+
+
 def test_known_lists_the_contract_and_what_is_there(tmp_path):
     tiny_1m(tmp_path / "ml-1m.zip")
     listed = {entry.name: entry for entry in known(tmp_path)}
