@@ -335,6 +335,20 @@ def test_every_command_shows_an_example():
         assert "Example" in done.stdout
 
 
+def test_every_command_can_be_quiet():
+    import typer
+
+    from tacit.cli.main import app
+
+    group = typer.main.get_command(app)
+    commands = dict(group.commands)
+    for name, command in group.commands.items():
+        commands |= {f"{name} {inner}": part for inner, part in getattr(command, "commands", {}).items()}
+    assert len(commands) > 18
+    for name, command in commands.items():
+        assert any("--quiet" in option.opts for option in command.params), name
+
+
 def test_lists_are_readable_and_parsable():
     assert "fedrec++" in tacit("methods").stdout
     assert "fedrec++" in json.loads(tacit("methods", "--json").stdout)["federated"]

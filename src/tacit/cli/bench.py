@@ -40,6 +40,7 @@ def first_line(module: ModuleType) -> str:
 def bench(
     name: Annotated[str, typer.Argument(help="Which benchmark; without a name they are listed.")] = "",
     as_json: options.Json = False,  # noqa: FBT002 - a flag
+    quiet: options.Quiet = False,  # noqa: FBT002 - a flag
 ) -> None:
     """Measure variants of the same work in one process and print their ratios."""
     known = _known()
@@ -54,7 +55,11 @@ def bench(
         return
     if name not in known:
         raise TacitError(f"no benchmark is called {name!r}", nearest(name, known))
-    found = known[name].run()
+    from tacit.cli.progress import Watching
+
+    with Watching(quiet=quiet or as_json) as watching:
+        watching.stage("measuring")
+        found = known[name].run()
     if as_json:
         typer.echo(json.dumps(found))
         return

@@ -32,6 +32,7 @@ def budget(
     noise: Annotated[str, typer.Option(help="Standard deviation on the sum, divided by the clip norm.")] = "",
     epsilon: Annotated[str, typer.Option(help="The target ε.")] = "",
     as_json: options.Json = False,  # noqa: FBT002 - a flag
+    quiet: options.Quiet = False,  # noqa: FBT002 - a flag
 ) -> None:
     """Plan user-level privacy of clipped sums with Gaussian noise.
 
@@ -49,11 +50,14 @@ def budget(
     if len(cases) > MOST_LINES:
         raise TacitError(f"a table of {len(cases)} lines", f"ask for at most {MOST_LINES} combinations")
     from tacit.account.calibrate import budget as planned  # accounting loads on first use
+    from tacit.cli.progress import Watching
 
-    found = [
-        planned(users, int(size), int(turns), delta, sampler, adjacency, **{name: level})
-        for size, turns, level in cases
-    ]
+    found: list[dict[str, Any]] = []
+    with Watching(quiet=quiet or as_json) as watching:
+        watching.stage("planning", len(cases))
+        for size, turns, level in cases:
+            found.append(planned(users, int(size), int(turns), delta, sampler, adjacency, **{name: level}))
+            watching.step(len(found), {})
     if as_json:
         typer.echo(json.dumps(found[0] if len(found) == 1 else {"rows": found}))
     elif len(found) == 1:

@@ -18,8 +18,14 @@ def add_to(app: typer.Typer) -> None:
     app.add_typer(group, name="data")
 
 
-def listed(context: typer.Context, data_dir: options.DataDir = None, as_json: options.Json = False) -> None:  # noqa: FBT002
+def listed(
+    context: typer.Context,
+    data_dir: options.DataDir = None,
+    as_json: options.Json = False,  # noqa: FBT002 - a flag
+    quiet: options.Quiet = False,  # noqa: FBT002 - a flag
+) -> None:
     """List the data sets, one line each."""
+    del quiet  # there is nothing to wait for
     if context.invoked_subcommand is not None:
         return
     from tacit.data import known
@@ -43,7 +49,7 @@ def fetched(
     from tacit.data import get
 
     with Watching(quiet=quiet) as watching:
-        watching.stage("fetching", 1)
+        watching.stage("fetching")
         path = get(name, data_dir)
     typer.echo(f"{name} is at {path}")
 
@@ -52,11 +58,13 @@ def described(
     data: Annotated[str, typer.Argument(help="A data set by name, or the path of a table.")] = "demo",
     data_dir: options.DataDir = None,
     as_json: options.Json = False,  # noqa: FBT002 - a flag
+    quiet: options.Quiet = False,  # noqa: FBT002 - a flag
 ) -> None:
     """Describe a data set: size, ratings, activity, popularity, features."""
     from tacit.data import describe, load
 
-    facts = describe(load(data, data_dir))
+    with Watching(quiet=quiet or as_json):
+        facts = describe(load(data, data_dir))
     if as_json:
         typer.echo(json.dumps(facts))
         return

@@ -46,8 +46,8 @@ class Watching(Listener):
     ) -> None:
         self._bar.stop()
 
-    def stage(self, name: str, total: int) -> None:
-        """Show a new bar."""
+    def stage(self, name: str, total: int | None = None) -> None:
+        """Show a new bar; one that only moves where nobody knows how much there is to do."""
         if self._task is not None:
             self._bar.remove_task(self._task)
         self._task = self._bar.add_task(name, total=total, facts="")

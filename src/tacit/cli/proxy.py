@@ -32,6 +32,7 @@ def proxy(
         typer.Option(help="A name or address by which it is reached, for the certificate. Repeatable."),
     ] = None,
     as_json: options.Json = False,  # noqa: FBT002 - a flag
+    quiet: options.Quiet = False,  # noqa: FBT002 - a flag
 ) -> int:
     """Run the proxy between devices and a server; it can read nothing of what it carries."""
     from tacit.deploy.proxy import ProxyService  # heavy rooms load on first use
@@ -44,11 +45,17 @@ def proxy(
         typer.echo(json.dumps(told) if as_json else f"the proxy's key: {told['key']}")
         service.close()
         return 0
-    return _serve(ProxyService.opened(folder), folder, (host, port), certificates, name or ())
+    return _serve(ProxyService.opened(folder), folder, (host, port), certificates, name or (), quiet=quiet)
 
 
 def _serve(
-    service: object, folder: Path, where: tuple[str, int], certificates: Path | None, names: Sequence[str]
+    service: object,
+    folder: Path,
+    where: tuple[str, int],
+    certificates: Path | None,
+    names: Sequence[str],
+    *,
+    quiet: bool,
 ) -> int:
     import signal
     import threading
@@ -68,7 +75,9 @@ def _serve(
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
     with in_background(listening(service, host, port, place / f"{name}.pem", place / f"{name}.key")):
-        typer.echo(f"the proxy listens on https://{host}:{port}; {place / 'ca.pem'} vouches for it", err=True)
+        if not quiet:
+            vouching = f"{place / 'ca.pem'} vouches for it"
+            typer.echo(f"the proxy listens on https://{host}:{port}; {vouching}", err=True)
         stop.wait()
     service.close()
     return 130

@@ -32,6 +32,7 @@ def recommend(
     k: Annotated[int, typer.Option(help="How many items.", min=1)] = 10,
     data_dir: options.DataDir = None,
     as_json: options.Json = False,  # noqa: FBT002 - a flag
+    quiet: options.Quiet = False,  # noqa: FBT002 - a flag
 ) -> None:
     """Recommend items by raw id, leaving out what the person has seen."""
     if (run is None) == (device is None):
@@ -49,10 +50,12 @@ def recommend(
         raise TacitError(
             "say for whom", "give --user ID for somebody in the data, or --history FILE for a newcomer"
         )
+    from tacit.cli.progress import Watching
     from tacit.config.serving import opened  # heavy rooms load on first use
 
-    served = opened(run, data_dir)
-    top = served.for_user(user, k) if history is None else served.for_history(history, k)
+    with Watching(quiet=quiet or as_json):
+        served = opened(run, data_dir)
+        top = served.for_user(user, k) if history is None else served.for_history(history, k)
     _shown(top, f"for {user or history}", as_json=as_json, told={"run": str(run), "user": user or None})
 
 

@@ -83,8 +83,12 @@ def show(result: dict[str, Any], *, as_json: bool) -> None:
     print_result(result)
 
 
-def methods(as_json: options.Json = False) -> None:  # noqa: FBT002 - a flag
+def methods(
+    as_json: options.Json = False,  # noqa: FBT002 - a flag
+    quiet: options.Quiet = False,  # noqa: FBT002 - a flag
+) -> None:
     """List the methods and baselines, one line each."""
+    del quiet  # there is nothing to wait for
     from tacit.config import catalogue
 
     federated = {name: catalogue.summary(maker) for name, maker in catalogue.methods().items()}
