@@ -91,11 +91,12 @@ def table2(options: Options) -> Reproduction:
         means, spreads = np.mean(found, axis=0), np.std(found, axis=0)
         row = f"{name} {method} rho={rho}"
         for place, column in enumerate(("MAE", "RMSE")):
-            paper = TABLE_2[name, method, rho][place]
+            paper, note = TABLE_2[name, method, rho][place], f"sd over folds {spreads[place]:.4f}"
             cells.append(
-                Cell(row, column, paper, round(float(means[place]), 4), f"sd over folds {spreads[place]:.4f}")
+                Cell(row, column, paper, round(float(means[place]), 4), note if len(folds) > 1 else "")
             )
-    notes = (f"{len(folds)} fold(s) of our own: the paper's folds are not published",)
+    told = "one fold" if len(folds) == 1 else f"{len(folds)} folds"
+    notes = (f"{told} of our own: the paper's folds are not published",)
     return Reproduction(
         "fedrec/table2", "Recommendation performance (FedRec++, Table 2)", tuple(cells), notes
     )
