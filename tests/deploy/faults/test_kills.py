@@ -168,6 +168,7 @@ def test_a_server_put_back_to_yesterday_ends_the_same(unharmed, tmp_path):
     import shutil
 
     whole = deployed(tmp_path, CASES["fedrec"], users=8)
+
     class AfterOne:
         def round(self, coordinator, seconds):
             pass
