@@ -359,3 +359,11 @@ def test_the_paper_counts_the_numbers_of_the_item_table_one_way():
     world = new_world(replace(dp_fedmf(**SMALL), rounds=3), federation, SeededKeys(1))
     numbers = sum(one_round(world)[0].traffic.numbers_down for _ in range(3))
     assert numbers == 15 * 4 * 10 * 3  # items x dim x clients x rounds
+
+
+@pytest.mark.parametrize("method", [dp_fedmf, priv_fedmf_sub])
+def test_a_number_for_the_other_kind_of_noise_is_refused(method):
+    with pytest.raises(TacitError, match="epsilon sets the published noise alone; give sigma"):
+        method(**SMALL, epsilon=4.0)
+    with pytest.raises(TacitError, match="sigma has no effect on the published noise; give epsilon"):
+        method(**SMALL, noise="published", sigma=2.0)

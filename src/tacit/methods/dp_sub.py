@@ -73,6 +73,7 @@ BITS_IN_THE_CLEAR = {
     Observer.RELEASE: "the choice of rows is an exact function of everyone's histories",
 }
 PLAIN = replace(PAPER, says="no claim of privacy (FedMF is the paper's baseline without noise)")
+EPSILON, SIGMA = 2.0, 1.0  # of the published noise, and of normal noise
 MOST_MEMORY = 4.0  # gigabytes that a simulation may hold of what devices have not sent
 Noise = Literal["gaussian", "published", "none"]
 Bits = Literal["randomised", "true"]
@@ -153,8 +154,8 @@ def dp_fedmf(
     spread: Positive = 0.1,
     noise: Noise = "gaussian",
     clip: NonNegative = 1.0,
-    epsilon: Positive = 2.0,
-    sigma: Positive = 1.0,
+    epsilon: Positive | None = None,
+    sigma: Positive | None = None,
     share: Share = 1.0,
     warm_up: Natural = 4,
     momentum: NonNegative = 0.0,
@@ -162,8 +163,9 @@ def dp_fedmf(
 ) -> Method:
     """Implicit matrix factorisation with noise on every upload (clip + Laplace as published, or Gaussian).
 
-    ``noise=gaussian`` clips a person's whole upload to ``clip`` and adds normal noise of ``sigma * clip``;
-    ``noise=published`` clips row by row and adds Laplace noise of scale ``clip * epochs / epsilon``.
+    ``noise=gaussian`` clips a person's whole upload to ``clip`` and adds normal noise of ``sigma * clip``
+    (by default 1); ``noise=published`` clips row by row and adds Laplace noise of scale
+    ``clip * epochs / epsilon`` (by default 2).
     ``share`` below 1 is deep gradient compression of the item table: so much of it travels after ``warm_up``
     rounds, and a device remembers what it did not send, with ``momentum``.
 
@@ -219,12 +221,16 @@ class Remembering:
         )
 
 
-def _noise(noise: Noise, clip: float, epsilon: float, sigma: float, epochs: int) -> Chain:
+def _noise(noise: Noise, clip: float, epsilon: float | None, sigma: float | None, epochs: int) -> Chain:
     if noise == "none":
         return none()
     if noise == "published":
-        return chain(RowLaplace((clip or 1.0) * epochs / epsilon, clip * epochs))
-    return chain(Clip(clip), GaussianNoise(sigma, "device"))
+        if sigma is not None:
+            raise TacitError("sigma has no effect on the published noise", "give epsilon, or noise=gaussian")
+        return chain(RowLaplace((clip or 1.0) * epochs / (epsilon or EPSILON), clip * epochs))
+    if epsilon is not None:
+        raise TacitError("epsilon sets the published noise alone", "give sigma, or noise=published")
+    return chain(Clip(clip), GaussianNoise(sigma or SIGMA, "device"))
 
 
 def as_published(method: Method, noise: Noise) -> Method:
@@ -245,8 +251,8 @@ def priv_fedmf_sub(
     spread: Positive = 0.1,
     noise: Noise = "gaussian",
     clip: NonNegative = 1.0,
-    epsilon: Positive = 2.0,
-    sigma: Positive = 1.0,
+    epsilon: Positive | None = None,
+    sigma: Positive | None = None,
     bits: Bits = "randomised",
     bit_epsilon: Positive = 2.0,
     redraw: Redraw = "never",
@@ -337,10 +343,10 @@ def parameters(by_exchange: Mapping[str, tuple[Traffic, int]]) -> dict[str, floa
 
 def _paper(data: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """The published recipe, with the step size that lands on its accuracy (0.001 as printed is too short)."""
-    del given
     size = {"clients": 100, "batch": 256} if data.startswith("ml-100k") else {"clients": 200, "batch": 512}
     shared = {"dim": 32, "rounds": 400, "rate": 0.0015, "epochs": 5, "negatives": 4, "spread": 0.1}
-    return {**shared, **size, "noise": "published", "epsilon": 2.0, "clip": 1.0, "bit_epsilon": 2.0}
+    noise = {} if given.get("noise") == "gaussian" else {"noise": "published", "epsilon": EPSILON}
+    return {**shared, **size, **noise, "clip": 1.0, "bit_epsilon": 2.0}
 
 
 METHODS = {"dp-fedmf": dp_fedmf, "priv-fedmf-sub": priv_fedmf_sub}
