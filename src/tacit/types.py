@@ -98,7 +98,13 @@ class Cohort:
 class RoundFacts:
     """What is public about one exchange: its place in the run, who was asked and who answered, as counts.
 
+    ``population`` counts those who may be asked (the people of the exchange's part). ``expected`` is how many
+    of them are asked on average (all, where nothing else is said): what a sum is divided by.
     ``received`` holds the shapes of the arrays that the server sent out.
+
+    Example:
+        >>> RoundFacts(0, "train", population=40, invited=6, answered=6).expected
+        40
     """
 
     round: int
@@ -107,6 +113,11 @@ class RoundFacts:
     invited: int
     answered: int
     received: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    expected: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.expected:
+            object.__setattr__(self, "expected", max(1, self.population))
 
 
 @dataclass(frozen=True)

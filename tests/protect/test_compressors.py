@@ -16,7 +16,7 @@ from tacit.kernels.packed import unpacked as unpacked_arrays
 from tacit.kernels.rows import materialise
 from tacit.methods.dp_sub import dp_fedmf
 from tacit.methods.fedrec import fedmf, fedrec_plus_plus
-from tacit.protect.clip import Clip
+from tacit.protect.clip import Clip, norms
 from tacit.protect.noise import GaussianNoise
 from tacit.protect.protection import chain
 from tacit.protect.quantise import Half, Int8
@@ -190,20 +190,33 @@ def test_any_method_takes_a_compressor(spec):
         assert not np.array_equal(plain.server.shared["items"], packed.server.shared["items"])
 
 
-@pytest.mark.parametrize("spec", ["topk:0.5", "topk:1.0"])
-def test_noise_after_a_choice_by_size_is_refused(spec):
-    """The places of the largest entries are data: noise on their values would not hide them."""
-    guard = chain(Clip(1.0), protection(spec), GaussianNoise(1.0, "device"))
-    keys, users = SeededKeys(1), np.arange(2, dtype=np.int32)
-    cohort = tiny_federation().cohort(users)
-    with pytest.raises(TacitError, match="ids"):
-        guard.on_client({"items": np.ones((2, 3, 2), "f4")}, guard.init(), cohort, keys, "train", 0)
+@pytest.mark.parametrize(
+    "spec", ["topk:0.5", "topk:1.0", "svd:2", "int8", "int8:random", "grid:32", "skellam:1:2:0.5"]
+)
+def test_noise_on_what_no_longer_is_the_update_is_refused(spec):
+    """Places of the largest entries are data, factors are not clipped, and steps are no numbers to add to."""
+    with pytest.raises(TacitError, match="cannot work on"):
+        chain(Clip(1.0), protection(spec), GaussianNoise(1.0, "device"))
+
+
+@pytest.mark.parametrize("spec", ["svd:2", "int8", "int8:random"])
+def test_what_makes_updates_longer_is_refused_behind_noise_at_the_server(spec):
+    with pytest.raises(TacitError, match="lengthen"):
+        chain(Clip(1.0), GaussianNoise(1.0), protection(spec))
+
+
+def test_a_clipped_vector_of_half_precision_numbers_is_not_rounded_up_again():
+    update = {"x": np.random.default_rng(3).normal(size=(50, 300)).astype("f2")}
+    assert (norms(Clip(1.0).on_client(update, None, None, np.zeros(50, "u8"))) <= 1.0).all()
 
 
 @pytest.mark.parametrize("spec", SPECS)
 def test_compressed_updates_are_never_added_up_under_masks(spec):
     with pytest.raises(TacitError, match="whole numbers"):
         transport("secure-sum").carrying(chain(protection("grid"), protection(spec)).steps())
+    if not spec.startswith(("topk", "half")):  # bytes and factors would be summed apart from what scales them
+        with pytest.raises(TacitError, match="cannot work on"):
+            chain(protection(spec), protection("grid"))
 
 
 @pytest.mark.parametrize("spec", ["topk:0", "svd:0", "int8:up", "topk:1.5"])

@@ -16,12 +16,14 @@ import numpy as np
 from tacit.account.claim import Bound, Claim
 from tacit.errors import TacitError
 from tacit.protect.clip import norms, scaled, shrunk
-from tacit.protect.protection import Protection
+from tacit.protect.protection import Form, Protection
 from tacit.rng import Keyed, Keys
 from tacit.settings import Between, CountOrShare, Positive, checked, head_count
 from tacit.types import Arrays, RoundFacts
 
 BIT = "clip.bit"
+FASTEST = 10.0
+"""One step may change the clip norm by ``exp`` of this at most."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,8 @@ class AdaptiveClip(Protection):
     """Clip at a norm S that the server moves towards the ``quantile`` of the norms.
 
     ``rule="geometric"``: ``S <- S exp(-rate (share - quantile))``, positive by construction; the share is
-    noisy and divided by the public expected number of people. ``rule="arithmetic"`` and ``bits="clipped"``
+    noisy and divided by the public expected number of people (``clients``, or what the method's sampling asks
+    on average). ``rule="arithmetic"`` and ``bits="clipped"``
     are DP-PrivRec's Algorithm 2 to the letter: line 11 subtracts, and line 23 compares the norm after
     line 22 has clipped it, so every bit is one and S only falls; a run in which S reaches zero is stopped.
 
@@ -50,7 +53,7 @@ class AdaptiveClip(Protection):
     """
 
     start: float
-    clients: int | float
+    clients: int | float | None = None
     quantile: float = 0.5
     rate: float = 0.2
     weight: float = 1.0
@@ -61,8 +64,22 @@ class AdaptiveClip(Protection):
         for name, value in (("first clip norm", self.start), ("rate", self.rate), ("weight", self.weight)):
             if not (math.isfinite(value) and value > 0):
                 raise TacitError(f"a {name} of {value}", "give a finite number above zero")
+        if self.rate > FASTEST:
+            raise TacitError(
+                f"a rate of {self.rate:g} for the clip norm", f"give at most {FASTEST:g}, as 0.2"
+            )
         if not 0 < self.quantile < 1:
             raise TacitError(f"a quantile of {self.quantile}", "give a number between 0 and 1, such as 0.5")
+
+    @property
+    def reads(self) -> frozenset[Form]:
+        """Numbers, wherever they are."""
+        return frozenset({Form.CHOSEN})
+
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """The bit."""
+        return (BIT,)
 
     def init(self) -> float:
         """The first clip norm; it is public."""
@@ -88,7 +105,9 @@ class AdaptiveClip(Protection):
     ) -> tuple[Arrays, Any]:
         """Back to the updates' own scale, and the next clip norm."""
         del bound, keys
-        expected = head_count(self.clients, facts.population, "clients")
+        expected = facts.expected
+        if self.clients is not None:
+            expected = head_count(self.clients, facts.population, "clients")
         share = float(np.ravel(total[BIT])[0]) / self.weight / expected + 0.5  # type: ignore[arg-type]
         rest = {name: array * state for name, array in total.items() if name != BIT}
         return rest, self.moved(state, share)
@@ -122,9 +141,9 @@ class AdaptiveClip(Protection):
 def adaptive_clip(
     *,
     start: Positive = 1.0,
-    clients: CountOrShare = 1.0,
+    clients: CountOrShare | None = None,
     quantile: Annotated[float, Between(0, 1, open_low=True)] = 0.5,
-    rate: Positive = 0.2,
+    rate: Annotated[float, Between(0, FASTEST, open_low=True)] = 0.2,
     weight: Positive = 1.0,
 ) -> AdaptiveClip:
     """Clip at a norm that follows a quantile of the updates' norms, in units of that norm.

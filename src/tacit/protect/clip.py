@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from tacit.account.claim import Bound, Claim
 from tacit.errors import TacitError
 from tacit.kernels.rows import materialise
-from tacit.protect.protection import Protection
+from tacit.protect.protection import Form, Protection
 from tacit.rng import Keyed
 from tacit.settings import Positive, checked
 from tacit.types import Array, Arrays, Long, RankOne, RoundFacts, Rows
@@ -42,12 +42,18 @@ def scaled(update: Arrays, factors: NDArray[np.float64]) -> dict[str, Array | Ro
 
 
 def _plain(name: str, array: Array | Rows) -> Array | Rows:
-    """Rows with their numbers written out; whole numbers are refused (their scale is not the update's)."""
+    """Rows with their numbers written out; whole numbers are refused (their scale is not the update's).
+
+    Half precision is widened: a scaled number must not be rounded up by a thousandth.
+    """
     if isinstance(array, Rows) and isinstance(array.values, RankOne):
         array = replace(array, values=materialise(array))
     values = array.values if isinstance(array, Rows) else array
     if not np.issubdtype(values.dtype, np.floating):  # type: ignore[union-attr]
         raise TacitError(f"clipping {name!r} after it was rounded", "put clip(...) before the grid")
+    if values.dtype == np.float16:  # type: ignore[union-attr]
+        wide = values.astype(np.float32)  # type: ignore[union-attr]
+        return replace(array, values=wide) if isinstance(array, Rows) else wide
     return array
 
 
@@ -123,6 +129,11 @@ class Clip(Protection):
     def __post_init__(self) -> None:
         if not (np.isfinite(self.size) and self.size > 0):
             raise TacitError(f"a clip norm of {self.size}", "give a finite number above zero")
+
+    @property
+    def reads(self) -> frozenset[Form]:
+        """Numbers, wherever they are."""
+        return frozenset({Form.CHOSEN})
 
     def bound(self, incoming: Bound | None) -> Bound:
         """At most ``size``, or less if it was less already."""

@@ -23,7 +23,7 @@ from tacit.errors import TacitError
 from tacit.kernels.rows import materialise
 from tacit.protect import integer_noise
 from tacit.protect.clip import shrunk
-from tacit.protect.protection import Draws, Protection
+from tacit.protect.protection import Draws, Form, Protection
 from tacit.protect.rotation import rotate, rotate_back
 from tacit.rng import Keyed, Keys
 from tacit.settings import Count, Positive, checked
@@ -72,15 +72,34 @@ class NoiseShares(Protection):
     steps_per_clip: int = 1 << 15
     weight: float = 0.25
 
+    @property
+    def noises(self) -> Literal["device"]:
+        """Each device adds its share."""
+        return "device"
+
+    @property
+    def leaves(self) -> Form:
+        """Whole steps."""
+        return Form.STEPS
+
+    @property
+    def reads(self) -> frozenset[Form]:
+        """Plain numbers only: its steps are its own."""
+        return frozenset()
+
     def bound(self, incoming: Bound | None) -> Bound:
-        """The clip norm, or what was bounded before if that is less."""
+        """The clip norm, or what was bounded before if that is less, and what rounding may add to it."""
+        return Bound(2, self._size(incoming) * LENGTHENING)
+
+    def _size(self, incoming: Bound | None) -> float:
+        """What a device clips to."""
         if self.clip is None and (incoming is None or incoming.order > 2):
             raise TacitError(
                 "noise without a bound protects nobody",
                 f"give {self.kind}:1:500:2.0 (a clip norm)",
             )
         sizes = [self.clip, incoming.size if incoming and incoming.order <= 2 else None]
-        return Bound(2, min(size for size in sizes if size is not None))
+        return min(size for size in sizes if size is not None)
 
     @property
     def norm(self) -> float:
@@ -104,7 +123,7 @@ class NoiseShares(Protection):
         del state
         if not update:
             return update
-        size = self.bound(bound).size
+        size = self._size(bound)
         tables = _whole_tables(update, draws.catalogue, self.weight)
         shapes = {name: table.shape for name, table in tables.items()}
         flat = np.concatenate([tables[name].reshape(len(draws.users), -1) for name in tables], axis=1)
@@ -152,7 +171,7 @@ class NoiseShares(Protection):
         del keys
         if not total:
             return total, state
-        size = self.bound(bound).size
+        size = self._size(bound)
         whole: dict[str, Array] = {}
         for name in sorted(total, key=_beside_its_count):
             array = total[name]

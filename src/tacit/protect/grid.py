@@ -1,6 +1,7 @@
 """Whole numbers in place of floats, so that sums do not depend on order, and secure sums can work."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
@@ -9,7 +10,7 @@ import numpy as np
 from tacit.account.claim import Bound, Claim
 from tacit.errors import TacitError
 from tacit.kernels.rows import materialise, materialise_grid
-from tacit.protect.protection import Protection
+from tacit.protect.protection import Form, Protection
 from tacit.rng import Keyed, Keys
 from tacit.settings import Between, Positive, checked
 from tacit.types import Arrays, RankOne, RoundFacts, Rows, Steps
@@ -21,6 +22,8 @@ class Grid(Protection):
 
     Sums are then exact: any grouping, order or number of threads gives the same bits. The rounding error
     of an entry is at most ``2**-(bits + 1)``; a sum stays exact while its size is below ``2**(63 - bits)``.
+    Where a bound is set on what a client sends, entries are rounded towards zero, by less than ``2**-bits``:
+    the nearest step could be further out, and many of them add up to a longer vector than was clipped.
     With a ``limit`` entries beyond it are cut to it, so that whoever adds them up knows how far sums reach,
     and an update that is not finite is refused on its device.
 
@@ -47,22 +50,33 @@ class Grid(Protection):
                 f"a grid of {self.bits} bits", "give 1 to 48; 32 leaves room for sums up to 2**31"
             )
 
+    @property
+    def leaves(self) -> Form:
+        """Whole steps."""
+        return Form.STEPS
+
+    @property
+    def reads(self) -> frozenset[Form]:
+        """Numbers wherever they are, and whole ones as they are."""
+        return frozenset({Form.CHOSEN, Form.STEPS})
+
     def on_client(self, update: Arrays, bound: Bound | None, state: Any, keys: Keyed) -> Arrays:
         """Put every array on the grid."""
-        del bound, state, keys
-        return {name: self._gridded(array) for name, array in update.items()}
+        del state, keys
+        round_to = np.rint if bound is None else np.trunc
+        return {name: self._gridded(array, round_to) for name, array in update.items()}
 
     def steps(self, incoming: Steps | None) -> Steps:
         """Steps of ``2**-bits``, unless the numbers are whole already."""
         largest = math.inf if self.limit is None else self.limit * 2.0**self.bits
         return incoming or Steps(2.0**-self.bits, largest)
 
-    def _gridded(self, array: Any) -> Any:
+    def _gridded(self, array: Any, round_to: Callable[[Any], Any]) -> Any:
         values = array.values if isinstance(array, Rows) else array
         if isinstance(values, RankOne):
             return self._cut(replace(array, values=replace(values, grid=self.bits)))
         if np.issubdtype(values.dtype, np.floating):
-            values = np.rint(self._within(values.astype(np.float64)) * 2.0**self.bits).astype(np.int64)
+            values = round_to(self._within(values.astype(np.float64)) * 2.0**self.bits).astype(np.int64)
         return replace(array, values=values) if isinstance(array, Rows) else values
 
     def _within(self, values: Any) -> Any:

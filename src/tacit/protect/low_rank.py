@@ -9,7 +9,7 @@ from tacit.account.claim import Bound, Claim
 from tacit.errors import TacitError
 from tacit.kernels.packed import LEFT, RIGHT
 from tacit.kernels.rows import materialise
-from tacit.protect.protection import Protection
+from tacit.protect.protection import Form, Protection
 from tacit.rng import Keyed
 from tacit.settings import Count, checked
 from tacit.types import Array, Arrays, Floats, RankOne, RoundFacts, Rows, Steps
@@ -35,7 +35,9 @@ class LowRank(Protection):
     numbers travel. The squared error is the sum of the squared singular values that are left out.
 
     Formal guarantees:
-        None of its own. After noise on every entry it takes nothing away from what the noise promises.
+        None of its own. After noise on every entry it takes nothing away from what the noise promises. Its
+        factors are as long as they are, so no clip and no noise can follow, nor can it follow noise that the
+        server adds.
 
     ================================  ===========================================
     edge case                         what happens
@@ -51,6 +53,16 @@ class LowRank(Protection):
     def __post_init__(self) -> None:
         if self.rank < 1:
             raise TacitError(f"svd of rank {self.rank}", "give a rank of at least 1, as svd:16")
+
+    @property
+    def leaves(self) -> Form:
+        """Factors."""
+        return Form.FACTORS
+
+    @property
+    def reads(self) -> frozenset[Form]:
+        """Arrays of numbers, and what is left of their rows."""
+        return frozenset({Form.CHOSEN})
 
     def steps(self, incoming: Steps | None) -> None:
         """Not whole numbers that could be added up under masks."""

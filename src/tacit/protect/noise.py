@@ -14,7 +14,7 @@ import numpy as np
 from tacit.account.claim import Adjacency, Bound, Claim, Observer
 from tacit.account.events import Gaussian
 from tacit.errors import TacitError
-from tacit.protect.protection import Draws, Protection
+from tacit.protect.protection import Draws, Form, Protection
 from tacit.rng import Keys
 from tacit.settings import Positive, checked
 from tacit.types import Array, Arrays, RoundFacts, Rows
@@ -41,6 +41,9 @@ class GaussianNoise(Protection):
     bound of another norm        refused: normal noise is calibrated to the Euclidean norm
     counts beside the sums       refused: they would be published without noise
     sparse rows on a device      refused: the ids tell what was touched
+    after a grid, svd, int8      refused when the chain is built: its unit is not theirs; before a grid, or
+                                 skellam, which is noise on whole numbers
+    after topk, on a device      refused when the chain is built: the places tell
     floating point               doubles; an ideal Gaussian has no gaps, see ``rng.normals_of``
     ===========================  ====================================================
 
@@ -60,6 +63,16 @@ class GaussianNoise(Protection):
     def __post_init__(self) -> None:
         if not (math.isfinite(self.noise) and self.noise > 0):
             raise TacitError(f"noise of {self.noise} clip norms", "give a finite number above zero")
+
+    @property
+    def noises(self) -> Literal["device", "server"]:
+        """Where it acts."""
+        return self.where
+
+    @property
+    def reads(self) -> frozenset[Form]:
+        """Plain numbers; chosen entries only where their places are not what is to be hidden."""
+        return frozenset({Form.CHOSEN}) if self.where == "server" else frozenset()
 
     def bound(self, incoming: Bound | None) -> Bound:
         """What was bounded before; without it the noise would hide nothing."""
@@ -111,6 +124,10 @@ class GaussianNoise(Protection):
             raise TacitError(
                 f"noise on the sparse rows of {name!r} leaves their ids in the clear",
                 "use a method that sends whole tables",
+            )
+        if not np.issubdtype(array.dtype, np.floating):
+            raise TacitError(
+                f"normal noise on the whole numbers of {name!r}", "put gaussian before grid, or use skellam"
             )
         return array
 

@@ -12,7 +12,7 @@ from tacit.account.events import Nothing, PureLocal, Repeated, Shuffled
 from tacit.errors import TacitError
 from tacit.kernels.reports import draw_entries, one_bit_reports
 from tacit.kernels.rotation import padded_shape
-from tacit.protect.protection import Draws, Protection
+from tacit.protect.protection import Draws, Form, Protection
 from tacit.rng import Keys
 from tacit.types import Arrays, Cohort, RoundFacts
 
@@ -79,6 +79,11 @@ class OneBit(Protection):
                 f"one-bit with epsilon={self.epsilon}, scale={self.scale}, reports={self.reports}",
                 "give epsilon and scale above 0 and at least 1 report",
             )
+
+    @property
+    def leaves(self) -> Form:
+        """Reports."""
+        return Form.REPORTS
 
     def on_cohort(self, cohort: Cohort, keys: Keys, round: int) -> Cohort:
         """Draw each person's entries."""

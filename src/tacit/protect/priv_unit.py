@@ -18,7 +18,7 @@ from tacit.account.events import PureLocal
 from tacit.errors import TacitError
 from tacit.kernels.seeded import entries_of, halves, packed
 from tacit.protect.one_bit import entry_count, local_claim
-from tacit.protect.protection import Draws, Protection
+from tacit.protect.protection import Draws, Form, Protection
 from tacit.rng import Keys, normals_of
 from tacit.types import Arrays, Cohort, RoundFacts
 
@@ -100,6 +100,11 @@ class PrivUnit(Protection):
                 f"coordinates={self.coordinates}",
                 "give epsilon above 0, at least 1 report and an even number of coordinates",
             )
+
+    @property
+    def leaves(self) -> Form:
+        """Reports."""
+        return Form.REPORTS
 
     def on_cohort(self, cohort: Cohort, keys: Keys, round: int) -> Cohort:
         """Draw each report's name; its entries follow from it."""
@@ -191,6 +196,11 @@ class PrivUnitVector(Protection):
     def __post_init__(self) -> None:
         if not 0 < self.epsilon <= MOST_EPSILON:
             raise TacitError(f"privunit with epsilon={self.epsilon}", f"give 0 to {MOST_EPSILON:g}")
+
+    @property
+    def leaves(self) -> Form:
+        """Reports."""
+        return Form.REPORTS
 
     def noised(self, update: Arrays, bound: Bound | None, state: Any, draws: Draws) -> Arrays:
         """Replace the vector by a randomised one."""

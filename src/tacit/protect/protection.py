@@ -2,12 +2,14 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from enum import Enum
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.account.claim import Bound, Claim
+from tacit.errors import TacitError
 from tacit.rng import Keyed, Keys, normals_of
 from tacit.types import Arrays, Cohort, Index, RoundFacts, Steps
 
@@ -37,6 +39,20 @@ class Draws:
         return normals_of(self.words(width + width % 2))[:, :width]
 
 
+class Form(Enum):
+    """What a stage may leave in place of an array of numbers: a later stage has to be able to read it."""
+
+    CHOSEN = "entries at places chosen by their size"
+    STEPS = "steps of a grid, which are whole numbers already"
+    FACTORS = "thin factors of a table"
+    BYTES = "bytes in steps of their own, which are whole numbers already"
+    REPORTS = "reports, which are whole numbers already"
+
+
+ANY = frozenset(Form)
+_UNBOUNDED = frozenset({Form.FACTORS, Form.BYTES, Form.REPORTS})
+
+
 class Protection(ABC):
     """Every place a protection acts, and its bookkeeping.
 
@@ -45,6 +61,26 @@ class Protection(ABC):
     """
 
     dense: ClassVar[bool] = False
+
+    @property
+    def leaves(self) -> Form | None:
+        """What is left where arrays of numbers were; ``None`` where numbers stay numbers."""
+        return None
+
+    @property
+    def reads(self) -> frozenset[Form]:
+        """What it can work on besides arrays of numbers; a chain with anything else before it is refused."""
+        return ANY
+
+    @property
+    def noises(self) -> Literal["", "device", "server"]:
+        """Where it adds noise to numbers that its bound is a bound of, if it does."""
+        return ""
+
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """Numbers it sends beside the update and takes off the total again."""
+        return ()
 
     def init(self) -> Any:
         """Public state (a clipping bound that adapts); it may be broadcast."""
@@ -89,6 +125,14 @@ class Protection(ABC):
 class Chain:
     """Protections in the order they act.
 
+    ================================  ==================================================================
+    edge case                         what happens
+    ================================  ==================================================================
+    numbers a stage cannot read       refused when the chain is built (noise behind a grid or factors)
+    longer again after server noise   refused: the noise was calibrated to what came before it
+    a bit taken off before the noise  refused: adaptive clipping behind noise at the server
+    ================================  ==================================================================
+
     Example:
         >>> len(none().stages)
         0
@@ -97,14 +141,42 @@ class Chain:
     stages: tuple[Protection, ...]
 
     def __post_init__(self) -> None:
-        """Walk the bounds once, so that a chain that cannot work is refused when it is built."""
-        self.bounds()
+        """Walk the stages once, so that a chain that cannot work is refused when it is built."""
+        self.steps()
+        seen: set[Form] = set()
+        for stage in self.stages:
+            if unread := seen - stage.reads:
+                found = min(form.value for form in unread)
+                raise TacitError(
+                    f"{_called(stage)} cannot work on {found}", "put it before the stage that leaves them"
+                )
+            seen |= set() if stage.leaves is None else {stage.leaves}
+        self._refuse_longer()
+
+    def _refuse_longer(self) -> None:
+        """The server adds its noise to the sum of what leaves the last stage: that must be no longer."""
+        noised: Bound | None = None
+        beside: set[str] = set()
+        for stage, after in zip(self.stages, self.bounds()[1:], strict=True):
+            if noised is not None and (after is None or after.order > 2 or after.size > noised.size):
+                raise TacitError(
+                    f"{_called(stage)} may lengthen an update after noise at the server was calibrated to it",
+                    "put it before clip(...), let devices add the noise, or leave it out",
+                )
+            if stage.beside and (noised is not None or beside & {*stage.beside}):
+                raise TacitError(
+                    f"{_called(stage)} takes its number off the total before the noise is added, or twice",
+                    "put it before the noise, once",
+                )
+            beside |= {*stage.beside}
+            if stage.noises == "server":
+                noised = after
 
     def bounds(self) -> tuple[Bound | None, ...]:
         """The bound each stage receives, and the last one's result."""
         found: list[Bound | None] = [None]
         for stage in self.stages:
-            found.append(stage.bound(found[-1]))
+            found.append(None if stage.leaves in _UNBOUNDED else stage.bound(found[-1]))
         return tuple(found)
 
     def steps(self) -> Steps | None:
@@ -113,6 +185,11 @@ class Chain:
         for stage in self.stages:
             found = stage.steps(found)
         return found
+
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """What travels beside an update."""
+        return tuple(name for stage in self.stages for name in stage.beside)
 
     @property
     def dense(self) -> bool:
@@ -160,6 +237,10 @@ class Chain:
         for stage, state in zip(self.stages, states, strict=True):
             claim = stage.event(claim, state, facts)
         return claim
+
+
+def _called(stage: Protection) -> str:
+    return "".join(f"-{one.lower()}" if one.isupper() else one for one in type(stage).__name__)[1:]
 
 
 def chain(*stages: Protection) -> Chain:

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from tacit.account.claim import Adjacency, Bound, Claim, Observer
 from tacit.account.events import Gaussian, NonPrivate
 from tacit.errors import TacitError
 from tacit.protect.clip import norms, scaled, shrunk
-from tacit.protect.protection import Draws, Protection
+from tacit.protect.protection import Draws, Form, Protection
 from tacit.protect.sparsify import NonZero, TopK
 from tacit.rng import Keyed
 from tacit.types import Array, Arrays, RoundFacts, Rows
@@ -50,6 +50,21 @@ class PublishedNoise(Protection):
     def parts(self) -> int:
         """How many releases a client makes."""
         return 2 if self.deep else 1
+
+    @property
+    def noises(self) -> Literal["device"]:
+        """Each device adds its own."""
+        return "device"
+
+    @property
+    def leaves(self) -> Form | None:
+        """What is left of the deep arrays, where some of it is left out."""
+        return Form.CHOSEN if self.sparse else None
+
+    @property
+    def reads(self) -> frozenset[Form]:
+        """Plain numbers only."""
+        return frozenset()
 
     def bound(self, incoming: Bound | None) -> Bound:
         """Both parts together."""

@@ -9,7 +9,7 @@ from tacit.account.claim import Bound, Claim
 from tacit.errors import TacitError
 from tacit.kernels.packed import SCALE
 from tacit.kernels.rows import materialise
-from tacit.protect.protection import Protection
+from tacit.protect.protection import Form, Protection
 from tacit.rng import Keyed, uniforms
 from tacit.settings import checked
 from tacit.types import Array, Arrays, RankOne, RoundFacts, Rows, Steps
@@ -32,11 +32,17 @@ class Half(Protection):
     """16-bit floating-point numbers: two bytes each.
 
     The error of a number is at most ``2**-11`` of its size (``2**-25`` below ``2**-14``); numbers beyond
-    65504 are held there.
+    65504 are held there. Where a bound is set on what a client sends, numbers are rounded towards zero (an
+    error twice as large), so that nothing becomes longer than it was clipped to.
 
     Formal guarantees:
         None of its own. After noise it takes nothing away from what the noise promises.
     """
+
+    @property
+    def reads(self) -> frozenset[Form]:
+        """Numbers and factors; whole numbers have their bits already."""
+        return frozenset({Form.CHOSEN, Form.FACTORS})
 
     def steps(self, incoming: Steps | None) -> None:
         """Not whole numbers that could be added up under masks."""
@@ -44,10 +50,14 @@ class Half(Protection):
 
     def on_client(self, update: Arrays, bound: Bound | None, state: Any, keys: Keyed) -> Arrays:
         """Round every number."""
-        del bound, state, keys
+        del state, keys
         found: dict[str, Array | Rows] = {}
         for name, array in update.items():
-            short = np.clip(_floats(name, array), -_LARGEST, _LARGEST).astype(np.float16)
+            values = np.clip(_floats(name, array), -_LARGEST, _LARGEST)
+            short = values.astype(np.float16)
+            if bound is not None:
+                further = np.abs(short.astype(values.dtype)) > np.abs(values)
+                short = np.where(further, np.nextafter(short, np.float16(0)), short)
             found[name] = replace(array, values=short) if isinstance(array, Rows) else short
         return found
 
@@ -66,7 +76,8 @@ class Int8(Protection):
 
     Formal guarantees:
         None of its own; the step is told in the clear. After noise on every entry it takes nothing away from
-        what the noise promises; before noise it is refused.
+        what the noise promises. Before noise it is refused, and so it is behind noise that the server adds:
+        half a step more in each of many small entries makes a longer vector than was clipped.
 
     ===========================  =========================
     edge case                    what happens
@@ -77,6 +88,16 @@ class Int8(Protection):
     """
 
     rounding: Literal["nearest", "random"] = "nearest"
+
+    @property
+    def leaves(self) -> Form:
+        """Bytes, and the size of a step for each array."""
+        return Form.BYTES
+
+    @property
+    def reads(self) -> frozenset[Form]:
+        """Numbers and factors; whole numbers have their bits already."""
+        return frozenset({Form.CHOSEN, Form.FACTORS})
 
     def steps(self, incoming: Steps | None) -> None:
         """Not whole numbers that could be added up under masks."""

@@ -9,7 +9,7 @@ import numpy as np
 from tacit.account.claim import Adjacency, Bound, Claim, Observer, Unit
 from tacit.account.local import keep_probability, randomised_bits
 from tacit.errors import TacitError
-from tacit.protect.protection import Draws, Protection
+from tacit.protect.protection import Draws, Form, Protection
 from tacit.types import Arrays, RoundFacts
 
 
@@ -33,6 +33,11 @@ class RandomisedBits(Protection):
             raise TacitError(
                 f"{self.bits} bits with epsilon={self.epsilon}", "give at least 1 bit and epsilon above 0"
             )
+
+    @property
+    def leaves(self) -> Form:
+        """Reports."""
+        return Form.REPORTS
 
     def noised(self, update: Arrays, bound: Bound | None, state: Any, draws: Draws) -> Arrays:
         """Flip each bit by a coin of its own, then pack."""

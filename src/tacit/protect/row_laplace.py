@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from tacit.account.claim import Adjacency, Bound, Claim, Observer
 from tacit.account.events import Laplace, NonPrivate
 from tacit.errors import TacitError
 from tacit.kernels.laplace import add_laplace
-from tacit.protect.protection import Draws, Protection
+from tacit.protect.protection import Draws, Form, Protection
 from tacit.rng import Keyed
 from tacit.settings import Between, NonNegative, checked
 from tacit.types import Array, Arrays, RoundFacts, Rows
@@ -46,6 +46,16 @@ class RowLaplace(Protection):
                 f"row-laplace with scale={self.scale} and clip={self.clip}",
                 "give a scale above 0, and a clip above 0 (or 0 to leave rows as they are)",
             )
+
+    @property
+    def noises(self) -> Literal["device"]:
+        """Each device adds its own."""
+        return "device"
+
+    @property
+    def reads(self) -> frozenset[Form]:
+        """Plain numbers only."""
+        return frozenset()
 
     def on_client(self, update: Arrays, bound: Bound | None, state: Any, keys: Keyed) -> Arrays:
         """Shorten long rows."""

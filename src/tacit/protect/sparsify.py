@@ -9,7 +9,7 @@ import numpy as np
 from tacit.account.claim import Bound, Claim
 from tacit.errors import TacitError
 from tacit.kernels.rows import materialise
-from tacit.protect.protection import Protection
+from tacit.protect.protection import Form, Protection
 from tacit.rng import Keyed
 from tacit.settings import Share, checked
 from tacit.types import Array, Arrays, RankOne, RoundFacts, Rows, Steps
@@ -52,8 +52,8 @@ class TopK(Protection):
 
     Formal guarantees:
         None of its own. After noise on every entry it looks at noisy numbers only, and takes nothing away
-        from what the noise promises. Before noise it is refused: which entries are large is told in the clear
-        by their places, and no noise on their values changes that.
+        from what the noise promises. Before noise on devices it is refused: which entries are large is told
+        in the clear by their places, and no noise on their values changes that.
 
     ===========================  ==========================================================
     edge case                    what happens
@@ -71,6 +71,16 @@ class TopK(Protection):
             raise TacitError(
                 f"topk of a share of {self.share}", "give a share above 0 and at most 1, as topk:0.1"
             )
+
+    @property
+    def leaves(self) -> Form:
+        """What was chosen."""
+        return Form.CHOSEN
+
+    @property
+    def reads(self) -> frozenset[Form]:
+        """Whatever is larger where it says more."""
+        return frozenset({Form.CHOSEN, Form.STEPS, Form.FACTORS})
 
     def steps(self, incoming: Steps | None) -> None:
         """Not whole numbers that could be added up under masks."""
@@ -124,6 +134,11 @@ class NonZero(Protection):
     Formal guarantees:
         None: the places of the others are told in the clear.
     """
+
+    @property
+    def leaves(self) -> Form:
+        """What is not zero."""
+        return Form.CHOSEN
 
     def steps(self, incoming: Steps | None) -> None:
         """Not numbers at fixed places that could be added up under masks."""
