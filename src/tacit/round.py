@@ -24,7 +24,9 @@ from tacit.kernels.packed import unpacked
 from tacit.ledger.record import ExchangeRecord, Traffic
 from tacit.local.work import Broadcast, Inbox, Letters, LocalWork
 from tacit.models.model import Model
-from tacit.protect.protection import Chain
+from tacit.protect.clip import Clip
+from tacit.protect.noise import GaussianNoise
+from tacit.protect.protection import Chain, Protection
 from tacit.rng import Keys
 from tacit.server.step import ServerStep
 from tacit.transport.transport import Messages, Transport
@@ -69,12 +71,35 @@ class Exchange:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "transport", self.transport.carrying(self.protections.steps()))
+        object.__setattr__(self, "aggregator", self.aggregator.carrying(self.protections.beside))
+        self._refuse_noise_that_falls_short()
         if self.transport.delivers not in self.aggregator.accepts:
             accepted = " or ".join(sorted(kind.value for kind in self.aggregator.accepts))
             raise TacitError(
                 f"exchange {self.name!r}: its aggregation cannot work on a {self.transport.delivers.value}",
                 f"use a transport that delivers {accepted}",
             )
+
+    def _refuse_noise_that_falls_short(self) -> None:
+        """Noise is calibrated to one upload: where a person moves a sum by more, it is too little."""
+        stages = self.protections.stages
+        plain = self.aggregator.linear or all(map(_scales, stages))
+        noised = any(stage.noises or stage.dense for stage in stages)
+        if noised and (self.reads_letters or self.local.writes_letters):
+            raise TacitError(
+                f"exchange {self.name!r}: noise on updates beside letters, which are bounded apart from them",
+                "use a method without letters, such as fedmf",
+            )
+        if any(stage.noises == "server" for stage in stages) and not plain:
+            raise TacitError(
+                f"exchange {self.name!r}: compact uploads that are rounded or cut, and noise at the server",
+                "use --set upload=dense, or leave everything but clip and gaussian out",
+            )
+
+
+def _scales(stage: Protection) -> bool:
+    """Whether all it does on a client is to scale the whole update down."""
+    return isinstance(stage, Clip | GaussianNoise)
 
 
 @dataclass(frozen=True)
@@ -220,7 +245,8 @@ class OpenExchange:
         self.tally = exchange.aggregator.start(state.shared) if tally is None else tally
         self._state = state
         sizes = {name: array.shape for name, array in self.received.arrays.items()}
-        self._facts = RoundFacts(state.round, exchange.name, population, invited, 0, sizes)
+        expected = exchange.sampling.expected(population)
+        self._facts = RoundFacts(state.round, exchange.name, population, invited, 0, sizes, expected)
         self._session = exchange.transport.server_session(self._facts, keys)
         self._down = codec.broadcast_nbytes(self.received.arrays)
         self._traffic = Traffic()

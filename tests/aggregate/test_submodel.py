@@ -14,7 +14,7 @@ from tacit.server.step import Descent
 from tacit.server.sub_model import Choosing
 from tacit.types import RoundFacts, Rows
 
-FACTS = RoundFacts(0, "train", 9, 4, 4)
+FACTS = RoundFacts(0, "train", 9, 4, 4, expected=4)
 SHARED = {
     "items": np.arange(12.0).reshape(6, 2),
     "selected": np.array([1, 0, 1, 1, 0, 0], "u1"),
@@ -42,7 +42,7 @@ def sparse(*clients):
 def test_fedsubavg_is_the_plain_mean_when_everybody_holds_every_row(seed, clients):
     updates = np.random.default_rng(seed).normal(size=(clients, 3, 2))
     rows = sparse(*[{row: one[row] for row in range(3)} for one in updates])
-    facts = RoundFacts(0, "train", 9, clients, clients)
+    facts = RoundFacts(0, "train", 9, clients, clients, expected=clients)
     for update in ({"items": updates}, rows):
         found = {}
         for weights in ("holders", "mean"):

@@ -1,5 +1,7 @@
 """Cohorts hold exactly their people's rows; chunks partition whom they are given."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -128,3 +130,12 @@ def test_noise_on_devices_keeps_replace_one_whoever_is_drawn():
     assert poisson == before
     assert poisson.adjacency is fixed.adjacency is Adjacency.REPLACE_ONE
     assert fixed.event(Observer.SERVER) == before.event(Observer.SERVER) == events.Gaussian(1.5, 0.5)
+
+
+@pytest.mark.parametrize(("sampling", "expected"), [(Everyone(), 40), (Poisson(0.25), 10), (FixedSize(6), 6)])
+def test_the_expected_cohort_is_public_and_add_remove_says_so(sampling, expected):
+    assert sampling.expected(40) == expected
+    claim = Claim.unbounded("raw").with_event(Observer.RELEASE, events.PureLocal(1.0))
+    assert "how many people there are is public" in sampling.event(claim, FACTS).assumes[Observer.RELEASE]
+    seen = replace(claim, adjacency=Adjacency.REPLACE_ONE)  # the same people on both sides
+    assert sampling.event(seen, FACTS) == seen

@@ -142,6 +142,10 @@ def test_letters_and_rows_are_counted_as_they_cross():
     assert train.traffic.rows_out == denoise.traffic.rows_in == rated
     assert train.traffic.letters_out == denoise.traffic.letters_in > 0
     assert train.facts.answered + denoise.facts.answered == len(federation)
+    parts = world.casting.parts
+    assert [r.facts.population for r in (train, denoise)] == [
+        len(parts[e.part]) for e in world.method.exchanges
+    ]
 
 
 @pytest.mark.parametrize(

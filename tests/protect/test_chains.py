@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 from tacit.account.claim import Claim, Observer
 from tacit.account.events import Gaussian
 from tacit.config.catalogue import protection
+from tacit.config.experiment import with_protection
 from tacit.errors import TacitError
 from tacit.kernels.packed import unpacked
+from tacit.methods.fedrec import fedrec_plus_plus
 from tacit.protect.clip import norms
 from tacit.protect.noise import GaussianNoise
 from tacit.protect.protection import Chain
@@ -150,6 +152,14 @@ def test_what_is_sound_is_accepted(specs):
 def test_what_would_make_a_claim_false_is_refused_when_it_is_built(specs):
     with pytest.raises(TacitError):
         made(specs)
+
+
+@pytest.mark.parametrize("spec", ["skellam:4:40:0.5", "row-laplace:1", "gaussian:1"])
+def test_noise_beside_letters_is_refused(spec):
+    """A person's letter and update are clipped one by one: together they may be twice as long."""
+    guarded = with_protection(fedrec_plus_plus(), "clip:0.5")
+    with pytest.raises(TacitError, match="letters"):
+        with_protection(guarded, spec)
 
 
 def test_normal_noise_is_never_added_to_whole_numbers():

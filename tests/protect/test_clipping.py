@@ -9,12 +9,18 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from tacit.account.adaptive import published_split, split_noise
+from tacit.config.experiment import with_protection
 from tacit.errors import TacitError
+from tacit.methods.fcf import fcf
+from tacit.methods.fedrec import fedmf
+from tacit.methods.privrec import privrec
 from tacit.protect.adaptive_clip import BIT, AdaptiveClip
 from tacit.protect.clip import Clip, norms, shrunk
 from tacit.protect.noise import GaussianNoise
 from tacit.protect.protection import chain
 from tacit.rng import SeededKeys
+from tacit.runtime.simulate import new_world, one_round
+from tacit.testing.tiny import tiny_federation
 from tacit.types import RoundFacts, Rows
 
 NOBODY = np.zeros(0, "u8")
@@ -169,3 +175,30 @@ def test_a_share_that_is_no_number_leaves_the_clip_norm():
 def test_what_could_not_protect_is_refused_when_it_is_made(make, said):
     with pytest.raises(TacitError, match=said):
         make()
+
+
+def test_the_share_within_is_of_those_who_were_to_be_expected():
+    """40 people, 8 asked on average, all 8 within: the clip norm falls by ``rate * (1 - quantile)``."""
+    stage = AdaptiveClip(start=2.0)
+    facts = RoundFacts(0, "train", 40, 8, 8, expected=8)
+    total = {"a": np.zeros(2), BIT: np.array([4.0])}
+    _, after = stage.on_server(total, None, 2.0, facts, SeededKeys(0))
+    assert after == pytest.approx(2.0 * math.exp(-0.2 * 0.5))
+
+
+def test_it_works_by_name_where_numbers_travel_beside_and_is_refused_elsewhere():
+    method = privrec(clients=5, rounds=2)
+    for spec in ("adaptive-clip:1e6", "gaussian:0.001"):
+        method = with_protection(method, spec)
+    world = new_world(method, tiny_federation(14, 20), SeededKeys(1))
+    one_round(world)
+    sizes, _ = world.server.protections["train"]
+    assert sizes == pytest.approx(1e6 * math.exp(-0.1), rel=1e-2)  # all five of five were within
+    for other in (fedmf(), fcf()):
+        with pytest.raises(TacitError, match="leave adaptive-clip out"):
+            with_protection(other, "adaptive-clip")
+
+
+def test_a_rate_that_overflows_is_refused():
+    with pytest.raises(TacitError, match="rate"):
+        AdaptiveClip(start=1.0, rate=2000.0)

@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from tacit.errors import TacitError
 from tacit.types import Array, Arrays, Delivers, RoundFacts
 
 
@@ -14,6 +15,20 @@ class Aggregator(ABC):
     """
 
     accepts: ClassVar[frozenset[Delivers]]
+
+    @property
+    def linear(self) -> bool:
+        """Whether the total is the sum of what is sent, so that an upload moves it by its own length."""
+        return True
+
+    def carrying(self, beside: tuple[str, ...]) -> "Aggregator":
+        """The same with these numbers in its total, which a protection sends beside the update."""
+        if beside:
+            raise TacitError(
+                f"{', '.join(beside)} beside an update that is summed item by item or as reports",
+                "leave adaptive-clip out; clip:SIZE works with every method that sends numbers",
+            )
+        return self
 
     @abstractmethod
     def start(self, shared: Mapping[str, Array]) -> Any:

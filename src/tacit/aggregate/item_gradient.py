@@ -22,14 +22,30 @@ class GradientTally:
 
 @dataclass(frozen=True)
 class ItemGradientMean(Aggregator):
-    """``(1 / clients) sum_u gradient_u``.
+    """``(1 / clients) sum_u gradient_u``, over the expected number of clients.
 
     A dense gradient is added as it is. A compact one is rated rows and the upper half of ``x x^T``: the sum
     of the clients' dense gradients is the sum of their rows plus ``2 V sum_u x_u x_u^T``.
+
+    **A clipped compact upload bounds the dense gradient it stands for.** That is ``g x^T`` with
+    ``g = r + 2 V x``, ``r`` being what the rows hold times ``x``. In the user's closed form the gradient with
+    respect to ``x`` is zero, ``V^T g + 2 reg x = 0``, so that
+
+        |g|^2 = |r|^2 + 4 x.V^T r + 4 |Vx|^2 = |r|^2 - 4 |Vx|^2 - 8 reg |x|^2 <= |r|^2
+
+    and the dense gradient, ``|g| |x|``, is no longer than the rows alone, ``|r| |x|``. Scaling an upload down
+    scales both. Rounding or leaving out any of it does not, which is why such stages are refused beside
+    noise at the server (``compact``).
     """
 
     accepts: ClassVar[frozenset[Delivers]] = frozenset(Delivers)
     table: str = "items"
+    compact: bool = True
+
+    @property
+    def linear(self) -> bool:
+        """Dense gradients are summed; compact ones go through a product with the table."""
+        return not self.compact
 
     def start(self, shared: Mapping[str, Array]) -> GradientTally:
         """Nothing summed yet."""
@@ -61,6 +77,6 @@ class ItemGradientMean(Aggregator):
         return {self.table: rows + 2.0 * (table.astype(np.float64) @ whole) + tally.dense}
 
     def normalised(self, total: Mapping[str, Array], facts: RoundFacts) -> dict[str, Array]:
-        """The mean over the clients who answered."""
+        """The mean over the people who were to be expected: who answered is not public."""
         summed: Floats = total[self.table]
-        return {self.table: summed / max(1, facts.answered)}
+        return {self.table: summed / facts.expected}

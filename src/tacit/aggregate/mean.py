@@ -1,7 +1,7 @@
 """The mean of whole updates over the number of people that was to be expected."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -31,6 +31,10 @@ class Mean(Aggregator):
     accepts: ClassVar[frozenset[Delivers]] = frozenset(Delivers)
     clients: int | float
     beside: tuple[str, ...] = ()
+
+    def carrying(self, beside: tuple[str, ...]) -> "Mean":
+        """These as well, a number each."""
+        return replace(self, beside=beside)
 
     def start(self, shared: Mapping[str, Array]) -> dict[str, Any]:
         """Zeros of every shape, so that a round in which nobody came is a round like any other."""

@@ -1,7 +1,7 @@
 """Sums over a sub-model: bits that were reported, and rows that everybody who was asked holds."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -64,14 +64,19 @@ class SubModelSum(Aggregator):
     all are). Clients send a row for each of them, or those they touched with their places among them. Every
     other array of an update belongs to all clients. Totals hold the rows in play, in their order.
 
-    ``weights`` says what a sum is divided by: nothing (``sum``), everybody who answered (``mean``), or for
-    each row those who sent one (``holders``; FedSubAvg, Eq. 11: rows held by few are not shrunk by those who
-    have no say in them). Where every client sends every row the last two are the same.
+    ``weights`` says what a sum is divided by: nothing (``sum``), how many were to be expected (``mean``), or
+    for each row those who sent one (``holders``; FedSubAvg, Eq. 11: rows held by few are not shrunk by those
+    who have no say in them). Where every client sends every row the last two are the same.
     """
 
     accepts: ClassVar[frozenset[Delivers]] = frozenset(Delivers)
     tables: tuple[str, ...] = ("items",)
     weights: Literal["sum", "mean", "holders"] = "sum"
+    beside: tuple[str, ...] = ()
+
+    def carrying(self, beside: tuple[str, ...]) -> "SubModelSum":
+        """These as well, a number each."""
+        return replace(self, beside=beside)
 
     def start(self, shared: Mapping[str, Array]) -> PartTally:
         """Nothing summed yet."""
@@ -80,6 +85,7 @@ class SubModelSum(Aggregator):
         sums: dict[str, Array] = {
             name: np.zeros((rows, *shared[name].shape[1:]), dtype=np.float64) for name in self.tables
         }
+        sums |= {name: np.zeros(1) for name in self.beside}
         shapes = {name: array.shape for name, array in shared.items()}
         return PartTally(sums, np.zeros(rows, dtype=np.int64), shapes)
 
@@ -123,7 +129,7 @@ class SubModelSum(Aggregator):
             if self.weights == "holders" and name in self.tables:
                 found[name] = summed / np.maximum(total["holders.count"], 1)[:, np.newaxis]
             else:
-                found[name] = summed if self.weights == "sum" else summed / max(1, facts.answered)
+                found[name] = summed if self.weights == "sum" else summed / facts.expected
         return found
 
 

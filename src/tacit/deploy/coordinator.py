@@ -191,7 +191,7 @@ class Coordinator:
             over_network(exchange),
             self.state,
             invited=len(kept.invited),
-            population=len(self.devices),
+            population=len(casting.parts[exchange.part]),
             keys=self._keys,
             tally=self._tallies.get(exchange.into),
         )

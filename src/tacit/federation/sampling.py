@@ -23,10 +23,25 @@ class Sampling(ABC):
     def draw(self, people: Index, round: int, keys: Keys) -> Index:
         """The people asked, in rising order."""
 
+    def expected(self, population: int) -> int:
+        """How many of so many are asked on average: public, and what sums are divided by."""
+        return population
+
     def event(self, claim: Claim, facts: RoundFacts) -> Claim:
         """What a secret draw is worth against whoever gets the model; nothing by default."""
         del facts
+        return _counted(claim)
+
+
+_PUBLIC = ("how many people there are is public",)
+
+
+def _counted(claim: Claim) -> Claim:
+    """Means are over a public number of people, which one person more or less would change."""
+    shown = claim.event(Observer.RELEASE)
+    if claim.adjacency is Adjacency.REPLACE_ONE or isinstance(shown, events.NonPrivate | events.Nothing):
         return claim
+    return claim.with_event(Observer.RELEASE, shown, _PUBLIC)
 
 
 def _sampled(claim: Claim, sampling: events.Sampling, adjacency: Adjacency) -> Claim:
@@ -37,11 +52,11 @@ def _sampled(claim: Claim, sampling: events.Sampling, adjacency: Adjacency) -> C
     """
     shown = claim.event(Observer.RELEASE)
     if not isinstance(shown, events.Gaussian):
-        return claim
+        return _counted(claim)
     if claim.adjacency is Adjacency.REPLACE_ONE and adjacency is Adjacency.ADD_REMOVE:
         return claim
     return replace(claim, adjacency=adjacency).with_event(
-        Observer.RELEASE, events.Sampled(shown, sampling), ("how many people there are is public",)
+        Observer.RELEASE, events.Sampled(shown, sampling), _PUBLIC
     )
 
 
@@ -67,9 +82,13 @@ class FixedSize(Sampling):
 
     amount: int | float
 
+    def expected(self, population: int) -> int:
+        """That many."""
+        return head_count(self.amount, population, "clients")
+
     def draw(self, people: Index, round: int, keys: Keys) -> Index:
         """That many people."""
-        count = head_count(self.amount, len(people), "clients")
+        count = self.expected(len(people))
         if count == 0:
             raise TacitError(f"clients={self.amount} asks nobody", "give at least 1, or a share such as 0.2")
         if count == len(people):
@@ -79,8 +98,8 @@ class FixedSize(Sampling):
 
     def event(self, claim: Claim, facts: RoundFacts) -> Claim:
         """Amplified under replace-one, the only adjacency that a cohort of fixed size has an analysis for."""
-        cohort = head_count(self.amount, facts.population, "clients")
-        return _sampled(claim, events.FixedSize(cohort, facts.population), Adjacency.REPLACE_ONE)
+        sampling = events.FixedSize(self.expected(facts.population), facts.population)
+        return _sampled(claim, sampling, Adjacency.REPLACE_ONE)
 
 
 @dataclass(frozen=True)
@@ -99,9 +118,13 @@ class Poisson(Sampling):
 
     amount: int | float
 
+    def expected(self, population: int) -> int:
+        """The mean."""
+        return head_count(self.amount, population, "clients")
+
     def rate(self, population: int) -> float:
         """The probability with which each person is asked."""
-        rate = head_count(self.amount, population, "clients") / population
+        rate = self.expected(population) / population
         if rate == 0:
             raise TacitError(f"clients={self.amount} asks nobody", "give at least 1, or a share such as 0.2")
         return rate

@@ -70,5 +70,5 @@ class ExchangeRecord:
     def from_json(cls, line: Mapping[str, Any]) -> "ExchangeRecord":
         """The record that :meth:`to_json` wrote."""
         names = ("round", "exchange", "population", "invited", "answered")
-        facts = RoundFacts(**{name: line[name] for name in names})
+        facts = RoundFacts(**{name: line[name] for name in names}, expected=line.get("expected", 0))
         return cls(facts, Claim.from_json(line["claim"]), Traffic(**line["traffic"]), line["diagnostics"])

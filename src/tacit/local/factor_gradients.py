@@ -41,6 +41,11 @@ class FactorGradients(LocalWork):
         """Eq. 3."""
         return RowForm(self.reg)
 
+    @property
+    def writes_letters(self) -> bool:
+        """Filler rows to a peer."""
+        return self.letters != "none"
+
     def prepared(self, received: Broadcast) -> Broadcast:
         """The item table with rows padded to whole vectors, once for all clients."""
         return replace(received, arrays={"items": padded(received.arrays["items"])})

@@ -75,6 +75,11 @@ class LocalWork(ABC):
         return self
 
     @property
+    def writes_letters(self) -> bool:
+        """Whether clients write to other clients."""
+        return False
+
+    @property
     def row_form(self) -> RowForm | None:
         """How rows of the item table are made, where they are the gradient of one squared error."""
         return None

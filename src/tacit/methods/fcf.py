@@ -89,7 +89,7 @@ def fcf(
         local=ClosedFormGradient(alpha, reg, upload),
         protections=none(),
         transport=direct(),
-        aggregator=ItemGradientMean(),
+        aggregator=ItemGradientMean(compact=upload == "compact"),
         exposes=EXPOSES,
     )
     method = Method(

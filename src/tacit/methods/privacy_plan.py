@@ -7,7 +7,7 @@ from tacit.account.calibrate import Schedule, noise_for, rounds_within
 from tacit.account.claim import Adjacency
 from tacit.errors import TacitError
 from tacit.federation.sampling import FixedSize, Poisson, Sampling
-from tacit.protect.adaptive_clip import BIT, AdaptiveClip
+from tacit.protect.adaptive_clip import AdaptiveClip
 from tacit.protect.clip import Clip
 from tacit.protect.distributed import NoiseShares
 from tacit.protect.noise import GaussianNoise
@@ -52,10 +52,6 @@ class Budget:
     def sampling(self) -> Sampling:
         """Poisson's rule, or a cohort of fixed size."""
         return Poisson(self.clients) if self.sampler == "poisson" else FixedSize(self.clients)
-
-    def beside(self) -> tuple[str, ...]:
-        """What travels beside the update."""
-        return (BIT,) if self.clip_rate > 0 else ()
 
     def reported_mode(self) -> str:
         """How the report calls it."""

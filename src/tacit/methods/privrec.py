@@ -155,7 +155,7 @@ def _composed(
         local=Idle(),
         protections=none(),
         transport=direct(),
-        aggregator=Mean(clients, () if budget is None else budget.beside()),
+        aggregator=Mean(clients),
         exposes=EXPOSES,
     )
     method = Method(

@@ -138,7 +138,7 @@ def _run(world: World, exchange: Exchange, state: ServerState, tally: Any, post:
         exchange,
         state,
         invited=len(asked),
-        population=len(world.federation.people),
+        population=len(people),
         keys=world.keys,
         tally=tally,
         onlooker=world.onlooker,
