@@ -50,6 +50,10 @@ class Keys(Protocol):
         """``width`` fresh 64-bit words per user, for noise that must not be guessed."""
         ...
 
+    def kept_words(self, users: Index, purpose: str, width: int) -> Keyed:
+        """``width`` 64-bit words per user that are the same in every call and must not be guessed."""
+        ...
+
     def generator(self, purpose: str, round: int | None = None) -> np.random.Generator:
         """A generator for what the server or the simulation draws."""
         ...
@@ -77,6 +81,10 @@ class SeededKeys:
     def words(self, users: Index, purpose: str, round: int, width: int) -> Keyed:
         """Words of each user's own stream: repeatable, so good for a simulation and for nothing else."""
         return stream(self.users(users, purpose, round), width)
+
+    def kept_words(self, users: Index, purpose: str, width: int) -> Keyed:
+        """The first words of each user's stream without a round."""
+        return stream(self.users(users, purpose), width)
 
     def generator(self, purpose: str, round: int | None = None) -> np.random.Generator:
         """A generator for this purpose and round."""
@@ -107,6 +115,18 @@ class SystemKeys:
         del purpose, round
         drawn = secrets.token_bytes(8 * len(users) * width)
         return np.frombuffer(drawn, dtype=np.uint64).reshape(len(users), width)
+
+    def kept_words(self, users: Index, purpose: str, width: int) -> Keyed:
+        """An extendable hash of the secret and the purpose: 256 bits stand behind it, not a 64-bit key.
+
+        A key of 64 bits could be found by trying: a server that holds thousands of answers knows the right
+        one when it meets it.
+        """
+        drawn = bytearray()
+        for user in users:
+            key = hashlib.blake2b(f"{purpose}/{user}".encode(), key=self.kept, person=b"kept words")
+            drawn += hashlib.shake_256(key.digest()).digest(8 * width)
+        return np.frombuffer(bytes(drawn), dtype=np.uint64).reshape(len(users), width)
 
     def generator(self, purpose: str, round: int | None = None) -> np.random.Generator:
         """A generator seeded with 256 fresh bits."""

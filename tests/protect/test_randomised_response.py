@@ -11,12 +11,13 @@ from scipy import stats
 
 from tacit.account.accountant import epsilon
 from tacit.account.claim import Adjacency, Claim, Observer, Unit
-from tacit.account.local import keep_probability, randomised_bits
+from tacit.account.local import keep_probability, lies_below, randomised_bits
 from tacit.errors import TacitError
 from tacit.kernels.responses import respond
+from tacit.kernels.responses import truth as true_bits
 from tacit.models.sub_model import chosen, estimated_frequencies
 from tacit.protect.randomised_response import RandomisedResponse
-from tacit.rng import SeededKeys, SystemKeys
+from tacit.rng import SeededKeys, SystemKeys, stream
 from tacit.testing.tiny import tiny_federation
 from tacit.types import RoundFacts
 
@@ -60,10 +61,51 @@ def test_bits_are_independent_of_each_other():
 
 def test_true_answers_are_true_and_nothing_lies_beyond_the_catalogue():
     federation = tiny_federation(30, 13)
-    told = respond(federation.offsets, federation.items, np.zeros(30, "u8"), 13, 0.0)
+    told = true_bits(federation.offsets, federation.items, 13)
     assert np.array_equal(np.unpackbits(told, axis=1, count=13), truth(federation))
-    noisy = respond(federation.offsets, federation.items, np.arange(30, dtype="u8"), 13, 0.4)
-    assert not (noisy[:, -1] & 0b111).any()
+    respond(told, stream(np.arange(30, dtype="u8"), 13), 2**62)
+    assert not np.array_equal(np.unpackbits(told, axis=1, count=13), truth(federation))
+    assert not (told[:, -1] & 0b111).any()
+
+
+@pytest.mark.parametrize("redraw", ["never", "round"])
+def test_a_devices_coins_are_no_stream_of_a_64_bit_key(redraw):
+    """Such a key could be tried offline against the answers: its words would differ by a known step."""
+    federation, keys = tiny_federation(20, 400), SystemKeys(b"a secret of the device")
+    told = answers(RandomisedResponse(1.0, 400, redraw), keys, 0, federation)
+    short = keys.users(federation.people, "randomised response")
+    coins = np.packbits(stream(short, 400) < np.uint64(lies_below(1.0)), axis=1)
+    assert not np.array_equal(told, truth(federation) ^ np.unpackbits(coins, axis=1, count=400))
+    words = keys.kept_words(federation.people, "randomised response", 400)
+    assert np.array_equal(words, keys.kept_words(federation.people, "randomised response", 500)[:, :400])
+    assert np.array_equal(words[7:8], keys.kept_words(federation.people[7:8], "randomised response", 400))
+    assert len(np.unique(words)) == words.size
+    assert stats.kstest(words.ravel() / 2.0**64, "uniform").pvalue > 1e-6
+    other = SystemKeys(b"another secret").kept_words(federation.people, "randomised response", 400)
+    assert not np.isin(words, other).any()
+
+
+@given(st.floats(1e-6, 2000.0))
+def test_a_coin_lies_at_least_as_often_as_the_claim_says(budget):
+    """With doubles alone it told the plain truth from epsilon 37 on."""
+    lie = math.exp(-budget) / (1 + math.exp(-budget))
+    assert 1 <= lies_below(budget) <= 2**63
+    assert lies_below(budget) / 2.0**64 >= lie * (1 - 1e-15)
+
+
+class AllZeros(SeededKeys):
+    """The word that lies at every epsilon."""
+
+    def kept_words(self, users, purpose, width):
+        del purpose
+        return np.zeros((len(users), width), dtype=np.uint64)
+
+
+@pytest.mark.parametrize("budget", [2.0, 36.9, 37.0, 44.0, 800.0])
+def test_there_is_a_coin_that_lies_at_every_epsilon(budget):
+    federation = tiny_federation(20, 15)
+    told = answers(RandomisedResponse(budget, 15), AllZeros(1), 0, federation)
+    assert np.array_equal(told, 1 - truth(federation))
 
 
 def test_kept_answers_stay_and_fresh_ones_change():

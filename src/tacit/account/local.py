@@ -42,6 +42,17 @@ def keep_probability(epsilon: float) -> float:
     return 1 / (1 + math.exp(-check_epsilon(epsilon)))
 
 
+def lies_below(epsilon: float) -> int:
+    """How many of the ``2**64`` words mean a lie: rounded up, and never none, whatever the epsilon.
+
+    Example:
+        >>> lies_below(800.0), round(lies_below(2.0) / 2**64, 3)
+        (1, 0.119)
+    """
+    rare = math.exp(-check_epsilon(epsilon))
+    return max(1, math.ceil(2.0**64 * rare / (1 + rare)))
+
+
 def randomised_bits(epsilon: float, items: int, unit: Unit, adjacency: Adjacency, draws: int = 1) -> Event:
     """One randomised bit per item, accounted for what is really protected.
 

@@ -193,6 +193,10 @@ class _NoCoins:
         """None."""
         raise _refused(purpose, users, round, width)
 
+    def kept_words(self, users: Index, purpose: str, width: int) -> Keyed:
+        """None."""
+        raise _refused(purpose, users, width)
+
     def generator(self, purpose: str, round: int | None = None) -> np.random.Generator:
         """None."""
         raise _refused(purpose, round)

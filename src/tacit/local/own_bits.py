@@ -3,9 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
-from tacit.kernels.responses import respond
+from tacit.kernels.responses import truth
 from tacit.local.work import Broadcast, Inbox, LocalWork, Work
 from tacit.rng import Keys
 from tacit.types import Array, Cohort
@@ -27,6 +25,5 @@ class OwnBits(LocalWork):
         del received, private, inbox, keys
         bits = cohort.extras.get("bits")
         if bits is None:
-            silent = np.zeros(len(cohort), dtype=np.uint64)
-            bits = respond(cohort.offsets, cohort.items, silent, cohort.catalogue, 0.0)
+            bits = truth(cohort.offsets, cohort.items, cohort.catalogue)
         return Work({"bits": bits}, {})

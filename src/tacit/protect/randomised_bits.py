@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tacit.account.claim import Adjacency, Bound, Claim, Observer, Unit
-from tacit.account.local import keep_probability, randomised_bits
+from tacit.account.local import lies_below, randomised_bits
 from tacit.errors import TacitError
 from tacit.protect.protection import Draws, Form, Protection
 from tacit.types import Arrays, RoundFacts
@@ -43,7 +43,7 @@ class RandomisedBits(Protection):
         """Flip each bit by a coin of its own, then pack."""
         del bound, state
         bits: Any = update["bits"]
-        limit = np.uint64(min(keep_probability(self.epsilon) * 2.0**64, 2.0**64 - 2048))
+        limit = np.uint64(2**64 - lies_below(self.epsilon))
         kept = draws.words(bits.shape[1]) < limit
         return {"reports": packed_bits(np.where(kept, bits, 1 - bits).astype(np.uint8))}
 

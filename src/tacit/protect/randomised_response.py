@@ -4,20 +4,24 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from tacit.account.claim import Adjacency, Claim, Observer, Unit
-from tacit.account.local import keep_probability, randomised_bits
+from tacit.account.local import lies_below, randomised_bits
 from tacit.errors import TacitError
-from tacit.kernels.responses import respond
+from tacit.kernels.responses import respond, truth
 from tacit.protect.protection import Protection
-from tacit.rng import Keys
-from tacit.types import Cohort, RoundFacts
+from tacit.rng import Keyed, Keys
+from tacit.types import Cohort, Index, RoundFacts
+
+_PURPOSE = "randomised response"
+_CACHED = 1 << 16  # words worked on at a time: they stay in the cache
 
 
 @dataclass(frozen=True)
 class RandomisedResponse(Protection):
     """One bit per item, kept with odds ``e^epsilon`` (Warner 1965; DP-SUB, Eq. 7).
 
-    ``redraw="never"`` derives a person's coins from a key that does not change: the same history is answered
-    in the same way however often it is asked for, and costs one answer. ``"round"`` throws fresh coins.
+    ``redraw="never"`` derives a person's coins from a secret that does not change: the same history is
+    answered in the same way however often it is asked for, and costs one answer. ``"round"``: fresh ones.
+    A coin is a 64-bit word, on a device from a cryptographic generator.
     The local work finds the answer in the cohort's ``bits``.
 
     Formal guarantees:
@@ -30,6 +34,7 @@ class RandomisedResponse(Protection):
     ===========================  =====================================================================
     a person with no items       takes no part (that nothing was sent is not hidden)
     fresh coins in each round    the events add up: ten answers at epsilon 2 reveal nearly every item
+    epsilon above 44             one word in 2^64 lies: more than claimed, never none
     ===========================  =====================================================================
     """
 
@@ -46,10 +51,18 @@ class RandomisedResponse(Protection):
 
     def on_cohort(self, cohort: Cohort, keys: Keys, round: int) -> Cohort:
         """Answer about every item."""
-        own = keys.users(cohort.users, "randomised response", None if self.redraw == "never" else round)
-        lie = 1 - keep_probability(self.epsilon)
-        bits = respond(cohort.offsets, cohort.items, own, cohort.catalogue, lie)
+        bits = truth(cohort.offsets, cohort.items, cohort.catalogue)
+        some = max(1, _CACHED // cohort.catalogue)
+        for first in range(0, len(cohort), some):
+            part = slice(first, first + some)
+            words = self._words(cohort.users[part], keys, round, cohort.catalogue)
+            respond(bits[part], words, lies_below(self.epsilon))
         return replace(cohort, extras={**cohort.extras, "bits": bits})
+
+    def _words(self, users: Index, keys: Keys, round: int, width: int) -> Keyed:
+        if self.redraw == "never":
+            return keys.kept_words(users, _PURPOSE, width)
+        return keys.words(users, _PURPOSE, round, width)
 
     def event(self, claim: Claim, state: Any, facts: RoundFacts) -> Claim:
         """So many randomised bits, seen by the server; whoever gets the model sees what it makes of them.
