@@ -11,6 +11,7 @@ import pytest
 
 from tacit.cli.main import main
 from tacit.config import catalogue
+from tacit.local.work import Broadcast
 from tacit.rng import SeededKeys
 from tacit.testing.contracts import check_method
 from tacit.testing.tiny import tiny_federation
@@ -122,10 +123,10 @@ def test_what_it_draws_is_never_met_and_the_same_for_any_grouping(module):
 
     whole = federation.cohort(federation.people)
     work = module.RankedPairs(1, 0.1, 0.0)
-    drawn = work.negatives(whole, SeededKeys(1), 4)
+    drawn = work.negatives(Broadcast(4, {}), whole, SeededKeys(1))
     for client in range(len(whole)):
         one = federation.cohort(federation.people[client : client + 1])
-        alone = work.negatives(one, SeededKeys(1), 4)
+        alone = work.negatives(Broadcast(4, {}), one, SeededKeys(1))
         mine = slice(drawn.starts[client], drawn.starts[client] + drawn.lengths[client])
         assert drawn.ids[mine].tolist() == alone.ids.tolist()
         assert not set(alone.ids.tolist()) & set(one.items.tolist())

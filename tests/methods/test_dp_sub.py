@@ -18,7 +18,7 @@ from tacit.local.sampled_pairs import drawn, places
 from tacit.methods.dp_sub import dp_fedmf, priv_fedmf_sub
 from tacit.methods.fedrec import fedmf
 from tacit.rng import SeededKeys
-from tacit.round import Surroundings
+from tacit.round import Surroundings, broadcast_of
 from tacit.runtime.simulate import Execution, new_world, one_round, set_up
 from tacit.testing.reference.dp_sub import chosen_rows, local_epochs, server_round
 from tacit.testing.tiny import tiny_federation
@@ -317,17 +317,38 @@ def test_items_never_sent_rank_last():
     assert (found[:, ~selected].max(axis=1) < found[:, selected].min(axis=1)).all()
 
 
-def test_the_negatives_that_are_replayed_are_those_that_were_drawn():
-    world = new_world(fedmf(feedback="implicit", **SMALL), tiny_federation(20, 15), SeededKeys(2))
-    local: Any = world.method.exchanges[0].local
+def with_a_client_who_has_everything(federation):
+    """The federation with its first person given the whole catalogue."""
+    first, all_ = federation.offsets[1], np.arange(federation.catalogue, dtype=np.int32)
+    return replace(
+        federation,
+        offsets=np.concatenate([[0], federation.offsets[1:] - first + len(all_)]),
+        items=np.concatenate([all_, federation.items[first:]]),
+        values=np.concatenate([np.ones(len(all_), "f4"), federation.values[first:]]),
+    )
+
+
+@pytest.mark.parametrize("pool", [None, "catalogue", "received"])
+def test_the_negatives_that_are_replayed_are_those_that_were_drawn(pool):
+    """Of a sub-model drawn from the catalogue, those left out are replayed as well; all for a whole model."""
+    method = priv_fedmf_sub(**SMALL, pool=pool) if pool else fedmf(feedback="implicit", **SMALL)
+    world = new_world(method, with_a_client_who_has_everything(tiny_federation(20, 15)), SeededKeys(2))
+    set_up(world)
+    exchange = world.method.exchanges[0]
+    local: Any = exchange.local
     cohort = world.federation.cohort(world.federation.people)
-    told = local.negatives(cohort, world.keys, 3)
-    found = samples_of(local, cohort, world.keys, 3, places({}, cohort.catalogue))
+    received = broadcast_of(exchange, replace(world.server, round=3))
+    told = local.negatives(received, cohort, world.keys)
+    place = places(received.arrays, cohort.catalogue)
+    found = samples_of(local, cohort, world.keys, 3, place)
+    assert told.lengths[0] == 0
     for client in range(len(cohort)):
         first = slice(found.starts[client], found.starts[client] + found.counts[client, 0])
         rows = found.touched[found.touched_starts[client] + found.slots[first]][found.labels[first] == 0]
         mine = told.ids[told.starts[client] : told.starts[client] + told.lengths[client]]
-        assert sorted(mine.tolist()) == sorted(rows.tolist())
+        if pool == "received":
+            assert (place[mine] >= 0).all()
+        assert sorted(place[mine][place[mine] >= 0].tolist()) == sorted(rows.tolist())
 
 
 def test_a_newcomer_prefers_what_it_met():

@@ -64,9 +64,9 @@ class RankedPairs(LocalWork):
         """A client sends a whole table."""
         return True
 
-    def negatives(self, cohort: Cohort, keys: Keys, round: int) -> Segment:
+    def negatives(self, received: Broadcast, cohort: Cohort, keys: Keys) -> Segment:
         """An unmet item for each met one: what the null-model audit replays."""
-        lists = [unmet_items(cohort, client, keys, round) for client in range(len(cohort))]
+        lists = [unmet_items(cohort, client, keys, received.round) for client in range(len(cohort))]
         return Segment(cohort.offsets[:-1], np.diff(cohort.offsets), np.concatenate([*lists, _NO_ITEMS]))
 
     def run(

@@ -9,9 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from tacit.kernels.logistic import train_epochs
 from tacit.kernels.vectors import padded
-from tacit.local.sampled_pairs import Pool, drawn, first_negatives, places, whole_tables
+from tacit.local.sampled_pairs import Pool, drawable, drawn, first_negatives, places, whole_tables
 from tacit.local.work import Broadcast, Inbox, LocalWork, Work
 from tacit.rng import Keys
 from tacit.types import Array, Cohort, Floats, Rows, Segment
@@ -42,9 +45,13 @@ class LogisticFactors(LocalWork):
         """The item rows padded to whole vectors, once for all clients."""
         return replace(received, arrays={**received.arrays, "items": padded(received.arrays["items"])})
 
-    def negatives(self, cohort: Cohort, keys: Keys, round: int) -> Segment | None:
+    def negatives(self, received: Broadcast, cohort: Cohort, keys: Keys) -> Segment | None:
         """The first epoch's negatives, before a sub-model leaves some of them out."""
-        return first_negatives(cohort, keys, round, self.negatives_per_item)
+        return first_negatives(cohort, keys, received, negatives=self.negatives_per_item, pool=self.pool)
+
+    def drawable(self, received: Broadcast, catalogue: int) -> NDArray[np.bool_]:
+        """All items, or those received."""
+        return drawable(received.arrays, catalogue, self.pool)
 
     def run(
         self,

@@ -32,12 +32,12 @@ class Reptile(LocalWork):
     descent: Any
     draws: Literal["sampled", "expected"] = "sampled"
 
-    def negatives(self, cohort: Cohort, keys: Keys, round: int) -> Segment | None:
+    def negatives(self, received: Broadcast, cohort: Cohort, keys: Keys) -> Segment | None:
         """The round's negatives, from each client's own key."""
         reading = self.model.reading
         if self.draws == "expected" or reading.kind == "ratings" or reading.negatives == 0:
             return None
-        drawn = keys.users(cohort.users, "negatives", round)
+        drawn = keys.users(cohort.users, "negatives", received.round)
         return draw_fillers(cohort.offsets, cohort.items, drawn, reading.negatives, cohort.catalogue)
 
     def run(
@@ -50,7 +50,7 @@ class Reptile(LocalWork):
     ) -> Work:
         """Train every client of the cohort."""
         del private, inbox
-        drawn = self.negatives(cohort, keys, received.round)
+        drawn = self.negatives(received, cohort, keys)
         counts = self.model.reading.counts(cohort, self.model.cells, drawn)
         profiles = self.model.encoding.profiles(cohort)
         parts = [

@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tacit.errors import TacitError
 from tacit.local.neural_steps import Networks, alike, trained
-from tacit.local.sampled_pairs import Pool, drawn, first_negatives, places, whole_tables
+from tacit.local.sampled_pairs import Pool, drawable, drawn, first_negatives, places, whole_tables
 from tacit.local.work import Broadcast, Inbox, LocalWork, Work
 from tacit.models.neural_cf import TABLES, layers
 from tacit.rng import Keys
@@ -54,9 +55,13 @@ class NeuralEpochs(LocalWork):
             raise TacitError("no CUDA device is available", "leave --device out to compute on the CPU")
         return replace(self, device=device, side_by_side=64 if device == "cuda" else self.side_by_side)
 
-    def negatives(self, cohort: Cohort, keys: Keys, round: int) -> Segment | None:
+    def negatives(self, received: Broadcast, cohort: Cohort, keys: Keys) -> Segment | None:
         """The first epoch's negatives, before a sub-model leaves some of them out."""
-        return first_negatives(cohort, keys, round, self.negatives_per_item)
+        return first_negatives(cohort, keys, received, negatives=self.negatives_per_item, pool=self.pool)
+
+    def drawable(self, received: Broadcast, catalogue: int) -> NDArray[np.bool_]:
+        """All items, or those received."""
+        return drawable(received.arrays, catalogue, self.pool)
 
     def run(
         self,

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tacit.local.work import Broadcast, Inbox, LocalWork, Work
 from tacit.rng import Keys
@@ -52,9 +53,13 @@ class Residual(LocalWork):
         """As the inner work wants it."""
         return self.inner.prepared(received)
 
-    def negatives(self, cohort: Cohort, keys: Keys, round: int) -> Segment | None:
+    def negatives(self, received: Broadcast, cohort: Cohort, keys: Keys) -> Segment | None:
         """Those of the inner work."""
-        return self.inner.negatives(cohort, keys, round)
+        return self.inner.negatives(received, cohort, keys)
+
+    def drawable(self, received: Broadcast, catalogue: int) -> NDArray[np.bool_]:
+        """As for the inner work."""
+        return self.inner.drawable(received, catalogue)
 
     def run(
         self,

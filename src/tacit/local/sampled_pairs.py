@@ -4,8 +4,10 @@ from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tacit.kernels.logistic import Samples, draw_samples
+from tacit.local.work import Broadcast
 from tacit.rng import Keys
 from tacit.types import Array, Cohort, Floats, Index, Long, Segment
 
@@ -47,13 +49,34 @@ def drawn(
     )
 
 
-def first_negatives(cohort: Cohort, keys: Keys, round: int, negatives: int) -> Segment:
-    """The first epoch's negatives, before a sub-model leaves some of them out."""
-    whole = places({}, cohort.catalogue)
-    found = drawn(cohort, keys, round, whole, epochs=1, negatives=negatives, pool="catalogue")
-    owner = np.repeat(np.arange(len(cohort)), found.counts[:, 0])
-    lost = found.labels == 0
-    ids = found.touched[found.touched_starts[owner] + found.slots][lost]
+def drawable(arrays: Mapping[str, Array], catalogue: int, pool: Pool) -> NDArray[np.bool_]:
+    """Which items may be drawn as others: all, or those received.
+
+    Example:
+        >>> drawable({"selected": np.packbits(np.array([0, 1, 1], dtype=bool))}, 3, "received")
+        array([False,  True,  True])
+    """
+    return places(arrays if pool == "received" else {}, catalogue) >= 0
+
+
+def first_negatives(
+    cohort: Cohort, keys: Keys, received: Broadcast, *, negatives: int, pool: Pool
+) -> Segment:
+    """The first epoch's negatives by item, those that were not received and then left out among them."""
+    found = draw_samples(
+        cohort.offsets,
+        cohort.items,
+        keys.users(cohort.users, "negatives", received.round),
+        negatives=negatives,
+        epochs=1,
+        catalogue=cohort.catalogue,
+        inside=drawable(received.arrays, cohort.catalogue, pool),
+    )
+    written = found.counts[:, 0]
+    owner = np.repeat(np.arange(len(cohort)), written)
+    at = np.arange(written.sum()) + np.repeat(found.starts - (np.cumsum(written) - written), written)
+    lost = found.labels[at] == 0
+    ids = found.touched[found.touched_starts[owner] + found.slots[at]][lost]
     lengths = np.bincount(owner[lost], minlength=len(cohort))
     return Segment(np.cumsum(lengths) - lengths, lengths, ids)
 

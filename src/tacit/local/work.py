@@ -4,6 +4,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
+from numpy.typing import NDArray
+
 from tacit.rng import Keys
 from tacit.types import Array, Arrays, Cohort, Index, Long, Rows, Segment
 
@@ -88,10 +91,15 @@ class LocalWork(ABC):
         """The broadcast in the form the kernels like; called once, however many clients share it."""
         return received
 
-    def negatives(self, cohort: Cohort, keys: Keys, round: int) -> Segment | None:
+    def negatives(self, received: Broadcast, cohort: Cohort, keys: Keys) -> Segment | None:
         """The items drawn as unrated in a round, for the null-model audit; fillers by default."""
-        del keys, round
+        del received, keys
         return cohort.fillers
+
+    def drawable(self, received: Broadcast, catalogue: int) -> NDArray[np.bool_]:
+        """The items among which ``negatives`` are drawn; all by default."""
+        del received
+        return np.ones(catalogue, dtype=np.bool_)
 
     @abstractmethod
     def run(

@@ -1,17 +1,21 @@
 """What a training drew as negatives or fillers, replayed for the null-model audit.
 
-Draws are keyed by round and user, so they can be drawn again exactly, without having been stored.
+Draws are keyed by round and user, so they can be drawn again exactly, without having been stored. Of what
+the server sent, only the last is known: where it decides what may be drawn (a sub-model chosen anew in each
+round), every round is replayed with the last choice.
 """
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from tacit.data.interactions import Interactions
 from tacit.evaluate.held_out import SplitLike
 from tacit.evaluate.null_model import NullAudit, not_applicable, null_audit
-from tacit.round import Exchange
+from tacit.round import Exchange, broadcast_of
 from tacit.runtime.simulate import World
 from tacit.types import Index, Segment
 
@@ -20,19 +24,26 @@ MOST_ROUNDS = 20
 
 
 def audited(world: World, split: SplitLike) -> NullAudit:
-    """The audit over a sample of people and rounds; every exchange of the method is replayed."""
+    """The audit over a sample of people and rounds; every exchange of the method is replayed.
+
+    Where others are drawn among some items only, it is about these alone: among them, draws are uniform.
+    """
     if not len(split.test):
         return not_applicable("nothing is held out")
     everybody = world.federation.people
     chosen = np.sort(world.keys.generator("audit/people").permutation(everybody)[:MOST_USERS])
-    drawn = sparse.csr_array((len(world.federation), world.federation.catalogue), dtype=np.int32)
+    people, catalogue = len(world.federation), world.federation.catalogue
+    drawn: Any = sparse.csr_array((people, catalogue), dtype=np.int32)
+    among = np.ones(catalogue, dtype=np.bool_)
     for exchange in world.method.exchanges:
         part = np.intersect1d(chosen, world.casting.parts[exchange.part]).astype(np.int32)
-        if len(part):
-            drawn = drawn + _counts(world, exchange, part)
+        found = _counts(world, exchange, part)
+        if found.nnz:
+            drawn = drawn + found
+            among &= exchange.local.drawable(broadcast_of(exchange, world.server), catalogue)
     if not drawn.nnz:
         return not_applicable(f"{world.method.name} draws no negatives and no fillers in this configuration")
-    return null_audit(drawn, _only(split, chosen, len(world.federation)), keys=world.keys)
+    return null_audit(drawn[:, np.flatnonzero(among)], _only(split, chosen, people, among), keys=world.keys)
 
 
 @dataclass(frozen=True)
@@ -44,23 +55,28 @@ class _Part:
     support: Interactions | None
 
 
-def _only(split: SplitLike, people: Index, users: int) -> _Part:
-    """The rows of the people whose draws were replayed: a sample is audited without a copy of everybody's."""
+def _only(split: SplitLike, people: Index, users: int, among: NDArray[np.bool_]) -> _Part:
+    """The rows of these people and items, items numbered anew: no copy of everybody's is made."""
     wanted = np.zeros(users, dtype=np.bool_)
     wanted[people] = True
-    train, test = (part.take(wanted[part.users]) for part in (split.train, split.test))
-    return _Part(
-        train, test, None if split.support is None else split.support.take(wanted[split.support.users])
-    )
+    number = (np.cumsum(among) - 1).astype(np.int32)
+
+    def part(log: Interactions) -> Interactions:
+        kept = log.take(wanted[log.users] & among[log.items])
+        return replace(kept, items=number[kept.items])
+
+    support = None if split.support is None else part(split.support)
+    return _Part(part(split.train), part(split.test), support)
 
 
 def _counts(world: World, exchange: Exchange, users: Index) -> sparse.csr_array:
     cohort = world.federation.cohort(users)
     shape = len(world.federation), world.federation.catalogue
     total = sparse.csr_array(shape, dtype=np.int32)
-    for round in range(min(MOST_ROUNDS, world.method.rounds)):
+    for round in range(min(MOST_ROUNDS, world.method.rounds) if len(users) else 0):
         seen = exchange.protections.on_cohort(replace(cohort, fillers=None), world.keys, round)
-        segment = exchange.local.negatives(seen, world.keys, round)
+        received = broadcast_of(exchange, replace(world.server, round=round))
+        segment = exchange.local.negatives(received, seen, world.keys)
         if segment is not None:
             total = total + _matrix(segment, users, shape)
     return total
