@@ -95,6 +95,17 @@ def test_the_noise_on_the_sum_is_what_was_asked_for(make):
     assert abs(back["w"].mean()) < 5 * 6.0 / math.sqrt(4000)
 
 
+@pytest.mark.parametrize("make", KINDS)
+def test_few_honest_devices_draw_large_shares_and_none_beyond_what_can_be_drawn(make):
+    """Three devices' shares of variance 1.4e9; 2,000 draws, so within 16 percent (five deviations)."""
+    stage = make(noise=2.0, honest=3, clip=3.0)
+    sent = stage.noised({"w": np.zeros((1, 2000))}, None, None, draws(1))["w"]
+    assert sent.var() == pytest.approx((2.0 * 2**15) ** 2 / 3, rel=0.16)
+    make(noise=9.6, honest=1, clip=3.0)
+    with pytest.raises(TacitError, match="choose steps"):
+        make(noise=9.7, honest=1, clip=3.0)
+
+
 def test_noise_is_fresh_per_person_and_round_and_never_depends_on_grouping():
     stage = skellam(noise=1.0, honest=5, clip=1.0)
     zeros = {"w": np.zeros((6, 20))}

@@ -1,5 +1,6 @@
 """Whole-number noise has the distribution it is named after, exactly and by statistics."""
 
+import math
 from itertools import pairwise
 
 import numpy as np
@@ -29,6 +30,24 @@ def test_skellam_tables_hold_the_published_probabilities(variance):
     np.testing.assert_allclose(found, expected, atol=2.0**-50)
     assert found @ values == pytest.approx(0, abs=1e-6)
     assert found @ values**2 == pytest.approx(variance, rel=1e-9)
+
+
+def by_integral(values, variance):
+    """exp(-v) I_k(v) as the mean of exp(v (cos t - 1)) cos(k t) over a period; the sum converges at once."""
+    angles = np.linspace(0, 14 / math.sqrt(variance), 20_001)
+    heights = np.exp(-2 * variance * np.sin(angles / 2) ** 2)
+    heights[0] /= 2
+    return np.array([heights @ np.cos(k * angles) for k in values]) * angles[1] / np.pi
+
+
+@pytest.mark.parametrize("variance", [2.0**27, 2.0**28 - 1, 2.0**28, 2.0**30, 5.0e10])
+def test_skellam_tables_of_a_large_variance_hold_the_integral_that_defines_them(variance):
+    table = skellam(variance)
+    spread = math.sqrt(variance)
+    values = np.array([0, 1, 50, *(int(turn * spread) for turn in (0.5, 1, 2, 3, 4))])
+    edges = [int(table.thresholds[value - table.low - 1 + side]) for value in values for side in (0, 1)]
+    found = np.diff(np.array(edges, dtype=object).reshape(-1, 2)).astype(float).ravel() / 2.0**64
+    np.testing.assert_allclose(found, by_integral(values, variance), rtol=1e-7)
 
 
 @pytest.mark.parametrize("variance", [0.5, 9.0, 10_000.0])

@@ -52,6 +52,7 @@ class NoiseShares(Protection):
     edge case                       what happens
     ==============================  ==============================================================
     neither clip nor a bound        refused when the chain is built
+    shares too small or too large   refused at construction: other steps are needed
     too coarse for the length       refused: more steps are needed for rounding to keep the bound
     unlucky rounding, eight times   rounded towards zero, which never lengthens
     not a number, infinite          an empty update is sent, with its noise
@@ -71,6 +72,10 @@ class NoiseShares(Protection):
     clip: float | None = None
     steps_per_clip: int = 1 << 15
     weight: float = 0.25
+
+    def __post_init__(self) -> None:
+        """Refuse shares that cannot be drawn."""
+        integer_noise.require_drawable(self.share_variance)
 
     @property
     def noises(self) -> Literal["device"]:

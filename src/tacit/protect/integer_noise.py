@@ -15,6 +15,9 @@ from tacit.kernels.integers import guide_of, looked_up
 from tacit.rng import Keyed
 from tacit.types import Long
 
+_LARGE = 2.0**28
+"""From here on the Bessel function by Debye's expansion for large arguments: SciPy's ends at ``2**30``."""
+
 
 @dataclass(frozen=True, eq=False)
 class NoiseTable:
@@ -55,9 +58,16 @@ def skellam(variance: float) -> NoiseTable:
         >>> skellam(4.0).low < -15
         True
     """
-    from scipy.special import ive  # loads on first use
+    whole = np.arange(_reach(variance))
+    if variance < _LARGE:
+        from scipy.special import ive  # loads on first use
 
-    return _table(ive(np.arange(_reach(variance)), variance))
+        return _table(ive(whole, variance))
+    squares = np.square(whole.astype(np.float64))
+    near = squares / variance  # below 14**2, so that what the expansion leaves out is below 1e-15
+    shape = -near / 2 + near**2 / (24 * variance) - near**3 / (80 * variance**2)
+    length = np.sqrt(squares + variance**2)
+    return _table(np.exp(shape) / np.sqrt(2 * np.pi * length) * (1 + 1 / (8 * length)))
 
 
 @lru_cache(maxsize=16)
@@ -72,9 +82,20 @@ def discrete_gaussian(variance: float) -> NoiseTable:
 
 
 def _reach(variance: float) -> int:
+    require_drawable(variance)
+    return 64 + math.ceil(14 * math.sqrt(variance))
+
+
+def require_drawable(variance: float) -> None:
+    """Refuse noise that no table is made for.
+
+    Example:
+        >>> require_drawable(1e12)
+        Traceback (most recent call last):
+        tacit.errors.TacitError: whole-number noise of variance 1e+12; choose steps so that it lies ...
+    """
     if not 1e-6 <= variance <= 1e11:
         raise TacitError(
             f"whole-number noise of variance {variance:g}",
             "choose steps so that it lies between 1e-6 and 1e11",
         )
-    return 64 + math.ceil(14 * math.sqrt(variance))
