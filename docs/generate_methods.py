@@ -53,7 +53,7 @@ KEPT = (
 TWIN = "The same model on pooled data (`central`), or every device alone (`local`)."
 MEANINGS: Mapping[str, str] = {
     "about": "Which facts about people the model sees: all that the data have, or none.",
-    "about_items": "Item features by name: `all`, `none`, or names joined by `+`.",
+    "about_items": "Item features by name: `all` that are published, `none`, or names joined by `+`.",
     "about_people": "Facts about people by name: `all`, `none`, or names joined by `+`.",
     "adam": "Adam's running means: moved when a row is touched, or in every step.",
     "adapt": "What a device fine-tunes for its owner: the owner's own part, everything, or nothing.",

@@ -54,7 +54,7 @@ class Exchange:
     part of a table).
     ``into`` names the tally that this exchange adds to; two exchanges of a round may share one.
     ``exposes`` says, per observer, why nothing is promised while no protection promises it, or that there
-    is nothing to see.
+    is nothing to see; ``assumes`` what any promise rests on beside what its stages say.
     """
 
     name: str
@@ -65,6 +65,7 @@ class Exchange:
     transport: Transport
     aggregator: Aggregator
     exposes: Mapping[Observer, str | Nothing]
+    assumes: tuple[str, ...] = ()
     part: str = "everyone"
     into: str = "round"
     reads_letters: bool = False
@@ -298,8 +299,10 @@ def claim_of(exchange: Exchange, state: ServerState, facts: RoundFacts) -> Claim
     """What can be said of one exchange: unbounded, then improved by each stage in turn."""
     claim = Claim.unbounded("nothing was proved for this observer")
     for observer, reason in exchange.exposes.items():
-        event = reason if isinstance(reason, Nothing) else NonPrivate(reason)
-        claim = claim.with_event(observer, event)
+        if isinstance(reason, Nothing):
+            claim = claim.with_event(observer, reason)
+        else:
+            claim = claim.with_event(observer, NonPrivate(reason), exchange.assumes)
     claim = exchange.protections.event(claim, state.protections[exchange.name], facts)
     claim = replace(exchange.transport.event(claim, facts), summed=None)
     return exchange.sampling.event(claim, facts)

@@ -187,3 +187,28 @@ def test_items_without_features_are_known_by_their_ids_or_refused():
     assert any("ids alone" in note for note in world.method.notes)
     with pytest.raises(TacitError, match="ids=16"):
         world_of(privrec(clients=5, ids=0), bare)
+
+
+def test_what_adds_up_everybody_s_log_is_read_by_name_alone_and_is_no_part_of_the_promise():
+    federation = tiny_federation(40, 15, seed=2)
+    uses = np.arange(15, dtype=np.float32)
+    about = federation.item_features
+    counted = replace(
+        federation,
+        item_features=replace(about, numbers={"count": uses, **about.numbers}, from_log=("count",)),
+    )
+    plain = {"clients": 10, "rounds": 2, **SMALL}
+    without, named = (dp_privrec(**plain, about_items=which) for which in ("all", "all+count"))
+    silent, told = after(world_of(without, federation)), after(world_of(without, counted))
+    assert all(np.array_equal(silent[name], told[name]) for name in silent)
+    found = {}
+    for label, method in (("without", without), ("named", named)):
+        world = world_of(method, counted)
+        found[label] = [field.name for field in world.method.model.encoding.items]
+        ledger = PrivacyLedger(1e-6, "accounted")
+        for record in one_round(world):
+            ledger.add(record.claim)
+        (release,) = [line for line in ledger.guarantees() if line.observer is Observer.RELEASE]
+        assert math.isfinite(release.epsilon)
+        assert any("'count'" in line for line in release.assumes) == (label == "named")
+    assert {"count", "count.bin"} == set(found["named"]) - set(found["without"])

@@ -74,7 +74,9 @@ class Features:
 
     ``categories`` maps a name to codes (``-1``: unknown) with ``labels`` saying what each code means;
     ``flags`` maps a name to a 0/1 matrix (genres) with its column ``labels``; ``numbers`` maps a name to
-    floats; ``texts`` to raw text (titles).
+    floats; ``texts`` to raw text (titles). ``from_log`` names numbers that are what people did, added up
+    (``log(1 + uses)`` of an item): there is one once :meth:`Dataset.keeping` says whose log counts, and a
+    method reads it only where it is asked for by name.
 
     Example:
         >>> Features(numbers={"year": np.array([1999.0, 2001.0], "f4")}).numbers["year"].max()
@@ -86,6 +88,7 @@ class Features:
     numbers: Mapping[str, Floats] = field(default_factory=dict)
     texts: Mapping[str, NDArray[np.str_]] = field(default_factory=dict)
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    from_log: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -117,8 +120,12 @@ class Dataset:
         return len(self.item_ids)
 
     def keeping(self, interactions: Interactions) -> "Dataset":
-        """The same people and catalogue with another log."""
-        return replace(self, interactions=interactions)
+        """The same people and catalogue with another log, and with the features that it adds up to."""
+        about, log = self.item_features, interactions
+        uses = np.log1p(np.bincount(log.items, log.values, self.items)).astype(np.float32)
+        counted = dict.fromkeys(about.from_log, uses)
+        others = {name: column for name, column in about.numbers.items() if name not in counted}
+        return replace(self, interactions=log, item_features=replace(about, numbers={**counted, **others}))
 
 
 _BLOCK = 1 << 22  # rows sorted at once: bounds the temporaries to about 100 MB, whatever the log's length

@@ -74,15 +74,17 @@ def narrowed(dataset: Dataset, users: Mask, items: Mask, note: str) -> Dataset:
     kept = users[log.users] & items[log.items]
     taken = log.take(kept)
     new_user, new_item = (np.cumsum(mask, dtype=np.int32) - np.int32(1) for mask in (users, items))
-    return replace(
+    narrow = replace(
         dataset,
-        interactions=Interactions(new_user[taken.users], new_item[taken.items], taken.values, taken.times),
         user_ids=Ids(dataset.user_ids.values[users], "user"),
         item_ids=Ids(dataset.item_ids.values[items], "item"),
         user_features=_rows(dataset.user_features, users),
         item_features=_rows(dataset.item_features, items),
         notes=(*dataset.notes, note),
     )
+    log = Interactions(new_user[taken.users], new_item[taken.items], taken.values, taken.times)
+    counted = any(name in dataset.item_features.numbers for name in dataset.item_features.from_log)
+    return narrow.keeping(log) if counted else replace(narrow, interactions=log)
 
 
 def _rows(features: Features, mask: Mask) -> Features:
@@ -95,4 +97,5 @@ def _rows(features: Features, mask: Mask) -> Features:
         cut(features.numbers),
         cut(features.texts),
         features.labels,
+        features.from_log,
     )

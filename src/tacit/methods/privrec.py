@@ -84,6 +84,9 @@ EXPOSES = {
     Observer.PEER: Nothing(),
     Observer.RELEASE: "the model is an exact function of everyone's data; no noise is added",
 }
+COUNTED = (
+    "the item feature {!r} adds up everybody's log and is known to all, without noise: no bound covers it"
+)
 Outer = Literal["plain", "adam"]
 Below1 = Annotated[float, Between(0, 0.9999)]
 
@@ -139,7 +142,9 @@ class Recipe:
             own = Descent(**self.descent)
             local = Maml(model, own) if self.local == "maml" else Reptile(model, own, self.draws)
             exchange = replace(exchange, local=local, downlink=names(shape, encoding, around.catalogue))
-        method = replace(method, model=model, exchanges=(exchange,))
+        read = {field.name.removesuffix(".bin") for field in encoding.items}
+        told = tuple(COUNTED.format(name) for name in around.items.from_log if name in read)
+        method = replace(method, model=model, exchanges=(replace(exchange, assumes=told),))
         return method if self.budget is None else planned(method, self.budget, around)
 
 

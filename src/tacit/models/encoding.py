@@ -95,6 +95,8 @@ def encoded(
 ) -> Encoding:
     """Choose features by name (``all``, ``none`` or names joined by ``+``) and encode them.
 
+    ``all`` leaves out what sums up people's logs (``Features.from_log``), which must be named: ``all+count``.
+
     ``bins`` adds each number of an item as a category of that many quantiles of the catalogue; ``words``
     adds that many of the commonest words of titles. Items' numbers are centred and scaled over the public
     catalogue; people's are theirs, so they are divided by a constant.
@@ -111,12 +113,12 @@ def encoded(
 
 def _chosen(text: str, features: Features, whose: str) -> list[str]:
     known = [*features.categories, *features.flags, *features.numbers]
-    if text == "all":
-        return known
     wanted = [] if text in {"none", ""} else text.split("+")
     for name in wanted:
-        if name not in known:
+        if name not in {*known, "all"}:
             raise TacitError(f"no {whose} feature is called {name!r}", nearest(name, [*known, "all", "none"]))
+    if "all" in wanted:
+        return [name for name in known if name in wanted or name not in features.from_log]
     return wanted
 
 

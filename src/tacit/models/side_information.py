@@ -50,7 +50,7 @@ BLANK = ItemTable(np.zeros((0, 0), dtype=np.float32))
 
 
 def item_table(features: Features, *, periods: int = 5) -> ItemTable:
-    """Every feature but texts as columns.
+    """Every feature as columns, but texts and what sums up people's logs.
 
     Flags and categories become 0 and 1, years ``periods`` flags of about equally many items. Other numbers
     are centred and scaled over the catalogue; those that share the part before a slash share one scale.
@@ -69,8 +69,9 @@ def item_table(features: Features, *, periods: int = 5) -> ItemTable:
         eras = _eras(features.numbers["year"], periods)
         parts.append(eras)
         names += [f"period={number}" for number in range(eras.shape[1])]
-    for block in dict.fromkeys(name.split("/")[0] for name in features.numbers if name != "year"):
-        members = [name for name in features.numbers if name.split("/")[0] == block]
+    others = [name for name in features.numbers if name not in {"year", *features.from_log}]
+    for block in dict.fromkeys(name.split("/")[0] for name in others):
+        members = [name for name in others if name.split("/")[0] == block]
         columns = np.stack([features.numbers[name] for name in members], axis=1)
         parts.append(_scaled(columns))
         names += members

@@ -8,14 +8,13 @@ to settle them are told beside. A seed decides split, start and draws: equal see
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from tacit.config.catalogue import baselines, built, resolved_settings
 from tacit.data import Dataset, load
-from tacit.data.interactions import Interactions
 from tacit.evaluate.protocol import Evaluation, evaluate
 from tacit.evaluate.ranking import hit_rate
 from tacit.evaluate.scorer import Scorer
@@ -69,26 +68,12 @@ class Case:
 
 
 def case(name: str, seed: int, options: Options, *, validation: bool = False) -> Case:
-    """A data set and its ``by-user`` split; with ``validation`` its training people are cut once more.
-
-    Frappe publishes how often an app is used by everybody, test people too; here its feature ``count`` is
-    what the training people did.
-    """
+    """A data set and its ``by-user`` split; with ``validation`` its training people are cut once more."""
     dataset = load(name, options.data_dir)
     parts = split(dataset, "by-user", seed=seed)
     if validation:
         parts = validation_part(parts, seed, share=0.2)
-    numbers = dataset.item_features.numbers
-    if "count" in numbers:
-        features = replace(
-            dataset.item_features, numbers={**numbers, "count": _uses(parts.train, dataset.items)}
-        )
-        dataset = replace(dataset, item_features=features)
-    return Case(dataset, parts, seed, None if dataset.scale is None else 3.0)
-
-
-def _uses(log: Interactions, items: int) -> Any:
-    return np.log1p(np.bincount(log.items, log.values, items)).astype(np.float32)
+    return Case(dataset.keeping(parts.train), parts, seed, None if dataset.scale is None else 3.0)
 
 
 def world_of(row: Row, at: Case, options: Options) -> World:

@@ -3,6 +3,7 @@ import pytest
 
 from tacit.data.load import load
 from tacit.data.sources.frappe import contexts
+from tacit.data.subset import narrowed
 from tacit.errors import TacitError
 
 HEADER = "user\titem\tcnt\tdaytime\tweekday\tisweekend\thomework\tcost\tweather\tcountry\tcity\n"
@@ -42,12 +43,27 @@ def test_pairs_are_distinct_and_counts_are_summed(packed):
 
 def test_what_is_public_about_an_app(packed):
     apps = load("frappe:check=no", packed("frappe.zip", made())).item_features
-    np.testing.assert_allclose(apps.numbers["count"], np.log1p([16, 2]), rtol=1e-6)
+    assert set(apps.numbers) == {"rating"}
     assert [apps.labels["cost"][code] for code in apps.categories["cost"]] == ["free", "paid"]
     assert apps.categories["category"].tolist() == [0, -1]
     assert apps.labels["category"] == ("Tools",)
     assert apps.texts["title"].tolist() == ["Äpp", "Bee"]
     np.testing.assert_array_equal(apps.numbers["rating"], np.array([4.5, np.nan], "f4"))
+
+
+def test_use_is_counted_in_the_log_that_is_kept_and_in_no_other(packed):
+    whole = load("frappe:check=no", packed("frappe.zip", made()))
+    first = whole.interactions.take(whole.interactions.users == 0)
+    for log, uses in ((whole.interactions, [16, 2]), (first, [1, 2]), (first.take(first.items == 0), [1, 0])):
+        kept = whole.keeping(log).item_features
+        np.testing.assert_allclose(kept.numbers["count"], np.log1p(uses), rtol=1e-6)
+        np.testing.assert_array_equal(kept.numbers["rating"], whole.item_features.numbers["rating"])
+    again = whole.keeping(first).keeping(whole.interactions)
+    np.testing.assert_allclose(again.item_features.numbers["count"], np.log1p([16, 2]), rtol=1e-6)
+    people, things = np.array([True, False]), np.array([False, True])
+    assert narrowed(whole, people, things, "part").item_features.from_log == ("count",)
+    part = narrowed(whole.keeping(whole.interactions), people, things, "part")
+    np.testing.assert_allclose(part.item_features.numbers["count"], np.log1p([2]), rtol=1e-6)
 
 
 def test_situations_row_by_row(packed):

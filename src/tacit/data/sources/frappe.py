@@ -20,6 +20,7 @@ CITATION = (
     "Usage and Perception of Mobile App Recommendations In-The-Wild. arXiv:1505.03014."
 )
 CONTEXTS = ("daytime", "weekday", "isweekend", "homework", "cost", "weather", "country", "city")
+_COSTS = ("free", "paid")
 _COLUMNS = ("user", "item", "cnt", *CONTEXTS)
 _META = (
     "item", "package", "category", "downloads", "developer", "icon", "language", "description", "name",
@@ -124,15 +125,9 @@ def _meta(files: Files) -> dict[int, list[str]]:
 
 
 def _item_features(ids: NDArray[np.int64], rows: _Rows, meta: Mapping[int, list[str]]) -> Features:
-    """What is public about an app: how much it is used, whether it mostly costs, and its store entry."""
-    places = located(rows.items, ids)
-    uses = np.bincount(places, weights=rows.counts, minlength=len(ids))
-    costs = {
-        cost: np.bincount(places[rows.contexts["cost"] == cost], minlength=len(ids))
-        for cost in ("free", "paid")
-    }
-    majority = np.where(costs["paid"] > costs["free"], 1, 0)
-    majority[(costs["paid"] + costs["free"]) == 0] = -1
+    """What is public about an app: whether it costs (all of its rows agree), and its store entry."""
+    cost = np.full(len(ids), -1, dtype=np.int32)
+    cost[located(rows.items, ids)] = codes(rows.contexts["cost"].astype(np.str_), _COSTS)
     blank = [""] * len(_META)
     store = {
         name: np.array([meta.get(app, blank)[at] for app in ids.tolist()]) for at, name in enumerate(_META)
@@ -142,15 +137,13 @@ def _item_features(ids: NDArray[np.int64], rows: _Rows, meta: Mapping[int, list[
     }
     return Features(
         categories={
-            "cost": majority.astype(np.int32),
+            "cost": cost,
             **{name: codes(store[name], labels) for name, labels in sorts.items()},
         },
-        numbers={
-            "count": np.log1p(uses).astype(np.float32),
-            "rating": np.array([_number(text) for text in store["rating"]], dtype=np.float32),
-        },
+        numbers={"rating": np.array([_number(text) for text in store["rating"]], dtype=np.float32)},
         texts={"title": store["name"], "package": store["package"]},
-        labels={"cost": ("free", "paid"), **sorts},
+        labels={"cost": _COSTS, **sorts},
+        from_log=("count",),
     )
 
 
