@@ -5,24 +5,29 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tacit.audit import linkability
+from tacit.audit import linkability, retrained
 from tacit.audit.evidence import Skipped
 from tacit.audit.grid import DEFENCES, Defence, claimed, grid, rows
 from tacit.audit.left_out import Silent
 from tacit.audit.linkability import Log, scored, shuffle_linkability
 from tacit.audit.membership import one_run_canaries, user_membership
+from tacit.audit.other_client import OtherClient
 from tacit.audit.suite import every_attack, keep
 from tacit.cli.audit import refuted
 from tacit.config.experiment import Experiment, resolved
 from tacit.federation.sampling import Everyone, FixedSize
+from tacit.models.matrix_factorisation import MatrixFactorisation
 from tacit.protect.distributed import NoiseShares
 from tacit.protect.noise import GaussianNoise
 from tacit.protect.protection import chain
 from tacit.rng import SeededKeys
 from tacit.runtime.folder import RunFolder
 from tacit.runtime.listener import Listener
+from tacit.runtime.run import federation_of
+from tacit.runtime.simulate import new_world, set_up
 
 DATA = "demo:users=80,items=60,mean=12"
+SHARES = {"transport": "secure-sum:0.1:0.05", "protect": ["skellam:4.0:35:3.0"]}
 
 
 def plan_of(method, transport="", protect=(), **settings):
@@ -69,6 +74,71 @@ def test_a_plain_model_gives_its_people_away():
     assert "epsilon_claimed" not in found
 
 
+def test_another_client_knows_nobodys_own_start(monkeypatch):
+    """Other first vectors on the devices of the run change none of the updates that the attacker expects."""
+    plan = plan_of("fedmf")
+    honest = MatrixFactorisation.private
+
+    def expected():
+        world = new_world(plan.method, federation_of(plan.dataset, plan.split.train), SeededKeys(plan.seed))
+        attackers = []
+        monkeypatch.setattr(retrained, "OtherClient", lambda *given: attackers.append(OtherClient(*given)))
+        retrained.retrained(plan, 0, Listener(), {"items": (60, 20)}, canaries=False)
+        return world.private["user"], attackers[0].updates(world.server)
+
+    def moved(self, users, keys):
+        there = honest(self, users, keys)
+        return {"user": -there["user"]} if keys.seed == plan.seed else there
+
+    mine, told = expected()
+    monkeypatch.setattr(MatrixFactorisation, "private", moved)
+    others, again = expected()
+    assert not np.allclose(mine, others)
+    np.testing.assert_array_equal(told, again)
+
+
+def test_masks_fitted_to_known_histories_are_taken_off():
+    """Who knows a history knows the mask that is fitted to it."""
+    plan = plan_of("fedmmf")
+    world = new_world(plan.method, federation_of(plan.dataset, plan.split.train), SeededKeys(plan.seed))
+    people = world.federation.people
+    twin = new_world(plan.method, world.federation, SeededKeys(plan.seed + 1))
+    blank = {name: array.copy() for name, array in twin.private.items() if name.startswith("mask.")}
+    OtherClient(twin, people, {"items": world.server.shared["items"].shape})
+    set_up(world)
+    assert blank
+    for name in blank:
+        assert not np.allclose(twin.private[name], blank[name])
+        np.testing.assert_allclose(twin.private[name], world.private[name], rtol=1e-3, atol=1e-4)
+
+
+def test_private_starts_hide_where_rows_point_but_not_which_items_move():
+    found = user_membership(plan_of("fedmf", feedback="implicit", rounds=4, clients=1.0), 4, Listener())
+    assert found["metrics"]["advantage"] > 0.4
+    noisy = plan_of("dp-fedmf", rounds=4, clients=1.0, sigma=4.0)
+    # Two samples of 40 from one distribution are that far apart once in a hundred (Kolmogorov, Smirnov).
+    assert user_membership(noisy, 4, Listener())["metrics"]["advantage"] < 0.36
+
+
+@pytest.mark.parametrize("attack", [user_membership, one_run_canaries])
+def test_somebody_alone_has_nobody_to_be_compared_with(attack, monkeypatch):
+    plan = plan_of("fcf", upload="dense")
+    for there in (True, False):
+        monkeypatch.setattr(
+            retrained, "chosen", lambda *_, there=there: (np.zeros(1, "i4"), np.array([there]))
+        )
+        told = attack(plan, 1, Listener())
+        assert isinstance(told, Skipped)
+        assert f"nobody {'out' if there else 'in'}" in told.reason
+
+
+def test_canaries_are_looked_for_in_rounds_and_not_in_what_is_summed_before_them():
+    """The common mean of FedMMF's control is summed before round 1, exactly: nothing is claimed."""
+    told = one_run_canaries(plan_of("fedmmf", **SHARES, mask="global-mean"), 2, Listener())
+    assert told["metrics"]["rounds"] == 2
+    assert "epsilon_claimed" not in told["metrics"]
+
+
 def test_noise_hides_who_took_part_and_its_claim_holds():
     plan = plan_of("dp-privrec", epsilon=1.0, clients=20, rounds=4)
     for attack in (user_membership, one_run_canaries):
@@ -90,9 +160,6 @@ def test_broken_noise_is_refuted_and_says_so_with_exit_1(capsys):
     assert error.startswith("tacit: claim refuted: one-run-canaries: measured epsilon is at least")
     assert error.count("\n") == 1
     assert refuted({"attacks": [{"name": "x", "metrics": {}}]}) == 0
-
-
-SHARES = {"transport": "secure-sum:0.1:0.05", "protect": ["skellam:4.0:35:3.0"]}
 
 
 @pytest.mark.parametrize("method", ["fedmf", "fedrec"])

@@ -13,7 +13,7 @@ import numpy as np
 
 from tacit.audit.evidence import Skipped
 from tacit.rng import SeededKeys
-from tacit.round import Method, client_side
+from tacit.round import Method, broadcast_of, client_side
 from tacit.runtime.listener import Listener
 from tacit.runtime.run import Plan, federation_of
 from tacit.runtime.simulate import new_world
@@ -45,8 +45,6 @@ def shuffle_linkability(plan: Plan, rounds: int, listener: Listener) -> dict[str
     exchange = next((one for one in exchanges if isinstance(one.transport, ShuffleProxy)), None)
     if exchange is None:
         return Skipped("no proxy shuffles reports in this method")
-    from tacit.round import broadcast_of
-
     listener.stage("linking", 1)
     users = np.sort(world.keys.generator("audit/linked").permutation(world.federation.people)[:PEOPLE])
     users = users.astype(np.int32)

@@ -17,6 +17,8 @@ def user_membership(plan: Plan, rounds: int, listener: Listener) -> dict[str, An
     if isinstance(shapes, Skipped):
         return shapes
     found = retrained(plan, rounds, listener, shapes, canaries=False)
+    if isinstance(found, Skipped):
+        return found
     metrics = {
         "tpr_at_1_percent": found_at(found.scores, found.there, FALSE_ALARMS),
         "prior_tpr_at_1_percent": FALSE_ALARMS,
@@ -34,6 +36,8 @@ def one_run_canaries(plan: Plan, rounds: int, listener: Listener) -> dict[str, A
     if isinstance(shapes, Skipped):
         return shapes
     found = retrained(plan, rounds, listener, shapes, canaries=True)
+    if isinstance(found, Skipped):
+        return found
     most = certified(len(found.people), len(found.people), len(found.people), plan.delta)
     metrics = {
         **_bounds(found, plan.delta),
