@@ -1,8 +1,10 @@
 """Whole audits: what is expected of each attack on undefended and on defended runs, beside the prior."""
 
+import math
 import tomllib
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tacit.audit.suite import ATTACKS, attacked, audited
@@ -15,6 +17,7 @@ from tacit.runtime.listener import Listener
 SUM = "secure-sum:0.1:0.05"
 ONE, TWO = "rating-reconstruction-one-round", "rating-reconstruction-two-rounds"
 SET, COMMON = "rated-set-one-upload", "rated-set-intersection"
+VALUES, ANSWERS = "rated-set-from-values", "randomised-response"
 
 
 def told(evidence, *names):
@@ -102,6 +105,71 @@ def test_one_kept_answer_is_all_a_server_gets(evidence_on):
     assert found["popularity_auc"] >= found["prior_auc"]
 
 
+@pytest.mark.parametrize(
+    ("method", "settings"),
+    [
+        ("fedmf", {"feedback": "implicit", "clients": 1.0}),
+        ("dp-fedmf", {"noise": "none", "clients": 1.0}),
+        ("fcf", {"upload": "dense"}),
+        ("fcf", {}),
+        ("fedncf", {"clients": 10, "tower": "16-8-4", "factors": 4}),
+        ("privrec", {"clients": 1.0}),
+    ],
+)
+def test_one_upload_without_noise_tells_the_items_met_whatever_its_formula(method, settings, evidence_on):
+    found = told(evidence_on(method, rounds=2, settings=settings), ONE, VALUES)
+    values = found[VALUES]
+    assert values["precision"] > 0.95
+    assert values["recall"] > 0.9
+    assert values["auc"] > 0.98
+    assert values["prior_precision"] < 0.5
+    assert values["prior_auc"] < 0.85
+    assert "not gradients" in found[ONE]
+
+
+@pytest.mark.parametrize("method", ["dp-fedmf", "dp-fedncf"])
+def test_noise_on_devices_leaves_values_no_more_than_the_prior(method, evidence_on):
+    values = told(evidence_on(method, rounds=2, settings={"clients": 15}), VALUES)[VALUES]
+    assert values["precision"] <= values["prior_precision"]
+    assert values["auc"] <= values["prior_auc"]
+    assert values["people_exact"] == 0
+
+
+def test_values_are_not_seen_behind_a_sum_and_not_needed_where_ratings_are(evidence_on):
+    settings = {"feedback": "implicit", "clients": 20}
+    behind = evidence_on("fedmf", settings=settings, transport=SUM, protect=["skellam:1.0:10:3.0"])
+    assert not behind.transcript.values
+    assert "one sum" in told(behind, VALUES)[VALUES]
+    assert "solve exactly" in told(evidence_on("fedmf"), VALUES)[VALUES]
+
+
+def test_bits_of_dplcf_are_read_as_randomised_answers(evidence_on):
+    """One answer at epsilon orders a met item above another one with odds as of the coin."""
+    found = told(evidence_on("dplcf", settings={"epsilon": 2.5}), ANSWERS)[ANSWERS]
+    assert found["auc"] == pytest.approx(math.exp(2.5) / (1 + math.exp(2.5)), abs=0.02)
+    assert found["popularity_auc"] > max(found["auc"], found["prior_auc"])
+    sure = told(evidence_on("dplcf", settings={"epsilon": 40.0}), ANSWERS)[ANSWERS]
+    assert sure["precision"] == sure["recall"] == sure["auc"] == 1
+    alone = told(evidence_on("dplcf", settings={"twin": "central"}), ANSWERS)[ANSWERS]
+    assert alone["precision"] == alone["recall"] == 1
+
+
+def test_bits_about_chosen_items_are_matched_to_them(evidence_on):
+    """With bits that hardly ever lie, answers about the chosen items are the truth about these."""
+    settings = {"mechanism": "bits", "epsilon": 2000.0, "share": 0.05, "n_min": 10, "items": 40}
+    evidence = evidence_on("ldp-spectral", settings=settings)
+    assert len(evidence.transcript.answers) == 80
+    chosen = {tuple(told[0].items.tolist()) for told in evidence.transcript.answers.values()}
+    assert len(chosen) == 1
+    assert len(next(iter(chosen))) == 40
+    for user, (answer,) in evidence.transcript.answers.items():
+        met = np.isin(answer.items, evidence.truth.items(user))
+        np.testing.assert_array_equal(answer.bits.astype(bool), met)
+    found = told(evidence, ANSWERS)[ANSWERS]
+    assert found["precision"] == 1
+    assert found["recall"] < 1
+
+
 def folder_of(tmp_path, **keys):
     experiment, plan = resolved(
         Experiment.from_mapping({"data": "demo:users=40,items=60,mean=10", "rounds": 3, **keys})
@@ -144,6 +212,10 @@ CASES = {
     },
     "priv-fedmf-sub": {"method": "priv-fedmf-sub"},
     "fedmmf": {"method": "fedmmf", "settings": {"plain": True}},
+    "dplcf": {"method": "dplcf"},
+    "fedmf-implicit": {"method": "fedmf", "settings": {"feedback": "implicit"}},
+    "fcf-dense": {"method": "fcf", "settings": {"upload": "dense"}},
+    "dp-fedmf": {"method": "dp-fedmf"},
 }
 
 

@@ -103,7 +103,7 @@ def test_the_common_mean_is_everybodys():
 def test_nothing_is_claimed_and_private_models_stay(mask, plain):
     federation = tiny_federation()
     world = new_world(fedmmf(**SMALL, mask=mask, plain=plain), federation, SeededKeys(1))
-    seen = world.onlooker = Recording(federation.people.astype(np.int32), frozenset())
+    seen = world.onlooker = Recording(federation.people.astype(np.int32), federation.catalogue, frozenset())
     records = [*set_up(world), *one_round(world)]
     assert isinstance(records[-1].claim.event(Observer.SERVER), NonPrivate)
     assert bool(seen.transcript().uploads) == plain

@@ -47,7 +47,7 @@ class Evidence:
         """Why values of uploads cannot be attacked, if they cannot."""
         if self.transcript.uploads:
             return None
-        form = "" if self.gradient else "values of uploads are not the gradient of one squared error"
+        form = "" if self.gradient else "rows of uploads are not gradients of one squared error"
         return Skipped(self.unseen or form or "nobody sent anything in the rounds replayed")
 
     def last(self, uploads: int) -> Iterator[tuple[int, list[Dated]]]:

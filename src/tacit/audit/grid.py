@@ -22,6 +22,7 @@ SHOWN: Mapping[str, tuple[str, ...]] = {
     "rating-reconstruction-two-rounds": ("people_within_0.05",),
     "rated-set-one-upload": ("precision",),
     "rated-set-intersection": ("precision@5", "precision@3", "precision@2", "precision@1"),
+    "rated-set-from-values": ("precision",),
     "denoiser-alone": ("vectors_found", "linked"),
     "denoiser-with-server": ("linked",),
     "sum-tail": ("people_exposed",),

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from tacit.local.logistic_factors import LogisticFactors
+from tacit.local.neural_epochs import NeuralEpochs
 from tacit.protect.pseudo_items import Fillers
 from tacit.round import Exchange
 from tacit.types import Floats, Index
@@ -19,7 +20,9 @@ def mixing_of(exchange: Exchange, catalogue: int) -> Mixing:
     """What the settings say about made-up items: so many per rated one, or draws that may repeat."""
     rho = sum(stage.rho for stage in exchange.protections.stages if isinstance(stage, Fillers))
     local = exchange.local
-    draws = local.negatives_per_item * local.epochs if isinstance(local, LogisticFactors) else 0
+    draws = (
+        local.negatives_per_item * local.epochs if isinstance(local, LogisticFactors | NeuralEpochs) else 0
+    )
 
     def size(rated: int) -> float:
         others = max(1, catalogue - rated)

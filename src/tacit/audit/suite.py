@@ -16,13 +16,15 @@ import numpy as np
 from tacit.audit import linkability, membership
 from tacit.audit.evidence import Evidence, Metrics, Skipped
 from tacit.audit.rated_set import mixing_of
-from tacit.audit.scored import answers, letters, masked, sums, uploads
+from tacit.audit.scored import answers, letters, masked, sums, uploads, values
 from tacit.audit.transcript import Recording, gradient_of
 from tacit.audit.truth import Truth
 from tacit.config.experiment import Experiment, resolved
 from tacit.errors import TacitError, nearest
 from tacit.local.factor_gradients import FactorGradients
 from tacit.local.own_bits import OwnBits
+from tacit.local.presence import MetBits
+from tacit.protect.randomised_bits import RandomisedBits
 from tacit.protect.randomised_response import RandomisedResponse
 from tacit.rng import SeededKeys
 from tacit.round import Exchange, Method
@@ -55,6 +57,7 @@ ATTACKS: Mapping[str, Attack] = {
     "rating-reconstruction-two-rounds": Attack("server", uploads.from_two_rounds),
     "rated-set-one-upload": Attack("server", uploads.rated_set_from_one_upload),
     "rated-set-intersection": Attack("server", uploads.rated_set_by_intersection),
+    "rated-set-from-values": Attack("server", values.rated_set_from_values),
     "denoiser-alone": Attack("peer", letters.denoiser_alone),
     "denoiser-with-server": Attack("peer and server", letters.denoiser_with_server),
     "sum-tail": Attack("server", sums.sum_tail),
@@ -171,7 +174,7 @@ def observed(plan: Plan, rounds: int, listener: Listener) -> Evidence:
     world = new_world(plan.method, federation, SeededKeys(plan.seed), None, plan.delta)
     rounds = min(rounds, world.method.rounds)
     people = world.keys.generator("audit/attacked").permutation(federation.people)[:MOST_PEOPLE]
-    recording = Recording(people.astype(np.int32), _letter_rounds(world.method, rounds))
+    recording = Recording(people.astype(np.int32), federation.catalogue, _letter_rounds(world.method, rounds))
     world.onlooker = recording
     vectors: dict[int, Array] = {}
     listener.stage("replaying", rounds)
@@ -231,13 +234,14 @@ def _who(world: World, rounds: int) -> tuple[dict[int, Index], dict[tuple[int, i
 
 
 def _epsilon(method: Method) -> float | None:
-    """That of randomised answers about every item; infinite where they are told as they are."""
+    """That of randomised answers about items; infinite where they are told as they are."""
     for exchange in (*method.setup, *method.exchanges):
-        if isinstance(exchange.local, OwnBits):
+        if isinstance(exchange.local, OwnBits | MetBits):
             return _of_answers(exchange)
     return None
 
 
 def _of_answers(exchange: Exchange) -> float:
     stages = exchange.protections.stages
-    return next((stage.epsilon for stage in stages if isinstance(stage, RandomisedResponse)), math.inf)
+    randomised = (stage for stage in stages if isinstance(stage, RandomisedResponse | RandomisedBits))
+    return next((stage.epsilon for stage in randomised), math.inf)

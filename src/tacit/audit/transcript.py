@@ -6,6 +6,7 @@ layout (rated rows before fillers, rows known by their factors) reaches an attac
 sum is kept; shuffled reports have no sender, and no attack here reads them.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,6 +17,8 @@ from tacit.audit.reconstruction import Gradient, Upload
 from tacit.errors import TacitError
 from tacit.kernels.packed import unpacked
 from tacit.kernels.rows import add_rows_grid, add_values_grid
+from tacit.local.own_bits import OwnBits
+from tacit.local.presence import MetBits
 from tacit.local.work import Inbox
 from tacit.protect.pseudo_items import Fillers
 from tacit.rng import Keyed, Keys
@@ -54,13 +57,33 @@ class Summed:
     table: Floats
 
 
+@dataclass(frozen=True)
+class Values:
+    """What an upload says of some items: a row of numbers for each, from one table of the model."""
+
+    items: Index
+    rows: Floats
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Randomised answers about some items, one bit each."""
+
+    items: Index
+    bits: Array
+
+
 @dataclass
 class Transcript:
-    """What was seen: by person where the server knows the sender, by round where it sees sums."""
+    """What was seen: by person where the server knows the sender, by round where it sees sums.
+
+    ``uploads`` are rows whose form is known, ``values`` the newest upload's where it is not.
+    """
 
     uploads: dict[int, list[Dated]] = field(default_factory=dict)
+    values: dict[int, list[Values]] = field(default_factory=dict)
     supports: dict[int, list[Index]] = field(default_factory=dict)
-    bits: dict[int, list[Array]] = field(default_factory=dict)
+    answers: dict[int, list[Answers]] = field(default_factory=dict)
     sums: list[Summed] = field(default_factory=list)
     letters: list[Letter] = field(default_factory=list)
 
@@ -86,11 +109,13 @@ class _OpenSum:
 class Recording:
     """Listens to a simulation for some people; ``letter_rounds`` are those whose letters are kept.
 
-    Each person's last two uploads are kept with their rows; of earlier ones, which items they named.
+    Each person's last two uploads are kept with their rows (the last one, where the form of rows is not
+    known); of earlier ones, which items they named.
     """
 
-    def __init__(self, people: Index, letter_rounds: frozenset[int]) -> None:
+    def __init__(self, people: Index, catalogue: int, letter_rounds: frozenset[int]) -> None:
         self._people = frozenset(people.tolist())
+        self._catalogue = catalogue
         self._letter_rounds = letter_rounds
         self._seen = Transcript()
         self._open: dict[tuple[int, str], _OpenSum] = {}
@@ -125,39 +150,81 @@ class Recording:
                 self._seen.letters.append(Letter(user, state.round, Upload(rows.ids, meant, table)))
 
     def _report(self, exchange: Exchange, state: ServerState, delivery: Messages) -> None:
-        table = _table(exchange, state)
+        sent = broadcast_of(exchange, state).arrays
         for client, user in enumerate(delivery.users.tolist()):
             if user not in self._people or not delivery.arrays:
                 continue
             arrays = unpacked(_as_decoded(delivery.arrays, max(0, state.round), client))
-            if "bits" in arrays:
-                self._seen.bits.setdefault(user, []).append(_dense(arrays["bits"])[0])
-            if "items" in arrays and table is not None:
-                self._items(exchange, state, user, arrays, table)
+            answers = _answers(exchange, arrays, sent, self._catalogue)
+            if answers is not None:
+                self._seen.answers.setdefault(user, []).append(answers)
+                continue
+            tables = self._tables(exchange, state, arrays, sent)
+            if tables:
+                self._items(exchange, state, user, tables)
 
-    def _items(
-        self, exchange: Exchange, state: ServerState, user: int, arrays: Arrays, table: Floats
-    ) -> None:
-        found = arrays["items"]
-        if isinstance(found, Rows):
-            if found.counts is not None:
-                return
-            ids, values = found.ids, found.values
-        else:
-            ids, values = np.arange(found.shape[1], dtype=np.int32), found[0]
-        plain: dict[str, Any] = {name: _dense(array) for name, array in arrays.items() if name != "items"}
-        meant = _as_meant(exchange, state, {**plain, "items": np.asarray(values)})["items"]
-        meant = meant.reshape(len(ids), -1)
-        touched = ids[np.any(meant != 0, axis=1)]
-        self._seen.supports.setdefault(user, []).append(_in_catalogue(touched, state))
-        if gradient_of(exchange) is None or len(table) != len(state.shared["items"]):
+    def _tables(
+        self, exchange: Exchange, state: ServerState, arrays: Arrays, sent: Mapping[str, Array]
+    ) -> dict[str, Values]:
+        """Every array with a row for each item that was sent out (or for some of them), as it was meant."""
+        marked = state.shared.get("selected")
+        height = self._catalogue if marked is None else int(np.count_nonzero(marked))
+        places: dict[str, Index] = {}
+        for name, found in arrays.items():
+            if name not in sent or sent[name].shape[:1] != (height,):
+                continue
+            if isinstance(found, Rows) and found.counts is None:
+                places[name] = found.ids
+            elif isinstance(found, np.ndarray) and found.shape[1:] == sent[name].shape:
+                places[name] = np.arange(height, dtype=np.int32)
+        if not places:
+            return {}
+        plain: dict[str, Any] = {
+            name: array.values if isinstance(array, Rows) else array[0] for name, array in arrays.items()
+        }
+        meant = _as_meant(exchange, state, plain)
+        return {name: Values(ids, meant[name].reshape(len(ids), -1)) for name, ids in places.items()}
+
+    def _items(self, exchange: Exchange, state: ServerState, user: int, tables: Mapping[str, Values]) -> None:
+        touched = [one.items[np.any(one.rows != 0, axis=1)] for one in tables.values()]
+        named = _in_catalogue(np.unique(np.concatenate(touched)), state)
+        self._seen.supports.setdefault(user, []).append(named)
+        if gradient_of(exchange) is None:
+            told = [Values(_in_catalogue(one.items, state), one.rows) for one in tables.values()]
+            self._numbers -= sum(one.rows.size for one in self._seen.values.pop(user, []))
+            if self._fits(sum(one.rows.size for one in told)):
+                self._seen.values[user] = told
+            return
+        table = _table(exchange, state)
+        if table is None or "items" not in tables or len(table) != len(state.shared["items"]):
             return
         kept = self._seen.uploads.setdefault(user, [])
         if len(kept) == 2:
             self._numbers -= kept.pop(0).upload.rows.size
-        if self._numbers + meant.size <= MOST_NUMBERS:
-            self._numbers += meant.size
-            kept.append(Dated(state.round, Upload(ids, meant, table)))
+        items = tables["items"]
+        if self._fits(items.rows.size):
+            kept.append(Dated(state.round, Upload(items.items, items.rows, table)))
+
+    def _fits(self, numbers: int) -> bool:
+        """Whether so many more can be kept; if so, they count."""
+        fits = self._numbers + numbers <= MOST_NUMBERS
+        self._numbers += numbers if fits else 0
+        return fits
+
+
+def _answers(exchange: Exchange, arrays: Arrays, sent: Mapping[str, Array], catalogue: int) -> Answers | None:
+    """One bit per item asked about, where that is what the exchange collects."""
+    local, told = exchange.local, {name: _dense(array)[0] for name, array in arrays.items()}
+    everything = np.arange(catalogue, dtype=np.int32)
+    if isinstance(local, OwnBits):
+        return Answers(everything, np.unpackbits(told["bits"], count=catalogue))
+    if not isinstance(local, MetBits):
+        return None
+    items = sent.get(local.chosen, everything)
+    if "reports" not in told:
+        return Answers(items, told["bits"])
+    octets = np.ascontiguousarray(told["reports"], dtype="<u4").view(np.uint8).ravel()
+    return Answers(items, np.unpackbits(octets, count=len(items), bitorder="little"))
 
 
 def _as_decoded(arrays: Arrays, round: int, client: int) -> dict[str, Array | Rows]:

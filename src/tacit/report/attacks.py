@@ -19,6 +19,7 @@ DOES: Mapping[str, str] = {
     "rating-reconstruction-two-rounds": "Solves two uploads of a person for ratings that may be any number.",
     "rated-set-one-upload": "Takes the most popular of the items that an upload names.",
     "rated-set-intersection": "Takes the items that all of a person’s uploads name; @3 is after three.",
+    "rated-set-from-values": "Parts items by where their rows lie along the line that all rows share.",
     "denoiser-alone": "Reads the sender’s vector and mean rating off the filler rows of a letter.",
     "denoiser-with-server": "Finds the sender of each letter by rows that repeat an upload.",
     "sum-tail": "Looks for items in an exact sum that one person alone touched, and solves those rows.",
