@@ -191,6 +191,15 @@ def test_rows_by_item_have_no_canaries_and_entries_no_direction():
     assert isinstance(shuffle_linkability(plan_of("fedmf"), 2, Listener()), Skipped)
 
 
+@pytest.mark.parametrize(
+    ("method", "reason"), [("fcf", "'gram'"), ("dplcf", "'bits'"), ("local-lr", "nothing leaves a device")]
+)
+def test_what_is_no_direction_of_the_model_is_named(method, reason):
+    told = user_membership(plan_of(method), 2, Listener())
+    assert isinstance(told, Skipped)
+    assert reason in told.reason
+
+
 def test_shuffled_reports_are_not_linked_beyond_chance():
     found = shuffle_linkability(plan_of("fmf-ldp", k=8, n_min=10), 1, Listener())["metrics"]
     assert found["distinct_sizes"] == 1

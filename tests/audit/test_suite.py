@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tacit.audit.suite import ATTACKS, attacked, audited
+from tacit.cli.audit import audit
 from tacit.config.experiment import Experiment, resolved
 from tacit.config.session import Session
 from tacit.errors import TacitError
@@ -33,7 +34,8 @@ def test_a_plain_upload_gives_everything_away(evidence_on):
     assert one["vector_error"] < 1e-6
     assert one["prior_precision"] < 0.5
     assert two["rmse"] < 0.2 * two["prior_rmse"]
-    assert found[SET]["blind_precision"] == 1
+    assert found[SET]["blind_precision"] == found[SET]["auc"] == 1
+    assert found[SET]["prior_auc"] < 0.85
     assert found[COMMON]["people_exact@1"] == 1
     assert "no client writes" in found["denoiser-alone"]
 
@@ -170,6 +172,11 @@ def test_bits_about_chosen_items_are_matched_to_them(evidence_on):
     assert found["recall"] < 1
 
 
+def test_where_nothing_is_sent_every_attack_says_so(evidence_on):
+    reasons = told(evidence_on("local-lr"), ONE, TWO, SET, COMMON, VALUES)
+    assert set(reasons.values()) == {"nothing leaves a device"}
+
+
 def folder_of(tmp_path, **keys):
     experiment, plan = resolved(
         Experiment.from_mapping({"data": "demo:users=40,items=60,mean=10", "rounds": 3, **keys})
@@ -194,6 +201,26 @@ def test_what_cannot_be_audited_is_one_line(tmp_path):
         audited(folder, ["rating"], 0, None, Listener())
     with pytest.raises(TacitError):
         audited(tmp_path / "nothing", [], 0, None, Listener())
+
+
+def shown(folder, capsys):
+    capsys.readouterr()
+    assert audit(folder, attack=[SET], rounds=1, quiet=True) == 0
+    return capsys.readouterr().out.splitlines()
+
+
+def test_claims_stand_last_with_their_unit_and_what_is_missing_is_said(tmp_path, capsys):
+    lines = shown(folder_of(tmp_path / "one", method="dplcf", rounds=0), capsys)
+    assert [line.rpartition("(")[2] for line in lines if line.startswith("claimed against server")] == [
+        "user)",
+        "interaction, add-remove)",
+        "interaction, replace-one)",
+    ]
+    lines = shown(folder_of(tmp_path / "two", method="local-lr", rounds=0), capsys)
+    assert lines[-1] == "nothing is claimed: nothing leaves a device"
+    started = folder_of(tmp_path / "three", method="fedmf")
+    (started / "result.json").unlink()
+    assert shown(started, capsys)[-1] == "nothing is claimed: the run is not finished"
 
 
 GOLDENS = tomllib.loads((Path(__file__).parent / "goldens.toml").read_text(encoding="utf-8"))

@@ -61,6 +61,7 @@ DEFENCES: tuple[Defence, ...] = (
         protect=["skellam:4.0:40:3.0"],
     ),
     _defence("randomised sub-models (priv-fedmf-sub)", "priv-fedmf-sub"),
+    _defence("noise on devices (dp-fedmf)", "dp-fedmf"),
     _defence("masks (fedmmf)", "fedmmf"),
     _defence("plain network (privrec)", "privrec", settings={"clients": 50}),
     _defence(

@@ -70,8 +70,11 @@ def shape_of_updates(plan: Plan, *, whole: bool = False) -> dict[str, tuple[int,
     received, mine = exchange.local.prepared(sent), taken(world.private, users)
     cohort = exchange.protections.on_cohort(world.federation.cohort(users), world.keys, 0)
     work = exchange.local.run(received, mine, cohort, None, world.keys)
-    if not work.update or not set(work.update) <= set(shared):
-        return Skipped("what a device sends is no direction of the shared model")
+    if not work.update:
+        return Skipped("nothing leaves a device")
+    others = [name for name in work.update if name not in shared]
+    if others:
+        return Skipped(f"devices send {others[0]!r}, which is no array of the shared model")
     for name, array in work.update.items():
         if isinstance(array, Rows) and whole and not exchange.protections.dense:
             return Skipped("a device names the items it sends rows for: a canary would name them all")

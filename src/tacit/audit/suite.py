@@ -103,6 +103,7 @@ def audited(
     found = {
         "run": str(folder),
         "rounds": min(rounds or ROUNDS, plan.method.rounds),
+        "finished": finished,
         "privacy": claims,
         "attacks": every_attack(plan, names or tuple(known), rounds, listener),
     }
@@ -199,14 +200,16 @@ def evidence_of(world: World, recording: Recording, vectors: Mapping[int, Array]
     told = [exchange for exchange in world.method.exchanges if exchange.local.row_form is not None]
     main = told[0] if told else world.method.exchanges[0]
     form = main.local.row_form
+    transcript = recording.transcript()
+    unseen = UNSEEN.get(main.transport.delivers, "") if transcript.anything else "nothing leaves a device"
     return Evidence(
-        transcript=recording.transcript(),
+        transcript=transcript,
         truth=Truth(world.federation, vectors, asked, senders),
         mixing=mixing_of(main, world.federation.catalogue),
         gradient=gradient_of(main),
         masked=form is not None and form.masked,
         epsilon=_epsilon(world.method),
-        unseen=UNSEEN.get(main.transport.delivers, ""),
+        unseen=unseen,
     )
 
 

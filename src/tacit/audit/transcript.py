@@ -77,7 +77,8 @@ class Answers:
 class Transcript:
     """What was seen: by person where the server knows the sender, by round where it sees sums.
 
-    ``uploads`` are rows whose form is known, ``values`` the newest upload's where it is not.
+    ``uploads`` are rows whose form is known, ``values`` the newest upload's where it is not. ``anything``
+    says whether anything was handed over at all.
     """
 
     uploads: dict[int, list[Dated]] = field(default_factory=dict)
@@ -86,6 +87,7 @@ class Transcript:
     answers: dict[int, list[Answers]] = field(default_factory=dict)
     sums: list[Summed] = field(default_factory=list)
     letters: list[Letter] = field(default_factory=list)
+    anything: bool = False
 
 
 def gradient_of(exchange: Exchange) -> Gradient | None:
@@ -129,6 +131,7 @@ class Recording:
     def delivered(self, exchange: Exchange, state: ServerState, delivery: Messages) -> None:
         """What the transport hands to the server."""
         kind = exchange.transport.delivers
+        self._seen.anything |= bool(delivery.arrays)
         if kind is Delivers.SUM:
             found = self._open.setdefault((state.round, exchange.name), _OpenSum(exchange, state))
             _add_up(found, delivery.arrays)

@@ -83,7 +83,11 @@ def _show(run: Path | None, found: Mapping[str, Any]) -> None:
         if "suspicious" in line:
             typer.echo(f"look at this: {line['name']}: {line['suspicious']}")
     for claim in found["privacy"]:
-        typer.echo(f"claimed against {claim['observer']}: {epsilon_text(claim)} ({claim['unit']})")
+        unit = "user" if claim["unit"] == "user" else f"{claim['unit']}, {claim['adjacency']}"
+        typer.echo(f"claimed against {claim['observer']}: {epsilon_text(claim)} ({unit})")
+    if not found["privacy"]:
+        why = "nothing leaves a device" if found["finished"] else "the run is not finished"
+        typer.echo(f"nothing is claimed: {why}")
 
 
 def _show_grid(found: Mapping[str, Any]) -> None:

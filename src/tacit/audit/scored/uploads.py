@@ -79,10 +79,13 @@ def rated_set_from_one_upload(evidence: Evidence) -> Metrics | Skipped:
         count = rated_count(len(support), evidence.mixing, prior.size, catalogue)
         precision, recall, _ = agreement(from_one_upload(support, popularity, count), items)
         usual, _, _ = agreement(_most_popular(popularity, count), items)
-        named = np.isin(support, items)
-        area = area_under_curve(popularity[support], named)
-        rows.append((precision, recall, named.mean() if len(named) else 0.0, area, usual))
-    names = ("precision", "recall", "blind_precision", "auc", "prior_precision")
+        blind, _, _ = agreement(support, items)
+        met, named = np.zeros((2, catalogue), dtype=bool)
+        met[items], named[support] = True, True
+        # What an upload does not name comes last.
+        areas = area_under_curve(popularity + named, met), area_under_curve(popularity, met)
+        rows.append((precision, recall, blind, areas[0], usual, areas[1]))
+    names = ("precision", "recall", "blind_precision", "auc", "prior_precision", "prior_auc")
     return {**means(names, rows), "people": len(rows)}
 
 
