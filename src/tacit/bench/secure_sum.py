@@ -45,7 +45,7 @@ def run(
         raise TacitError(f"{repeats} repeats of {values} values", "measure at least one of each once")
     rates = Rates(dropout=dropout, adversary=adversary)
     plan = plan_for(clients, rates)
-    terms = Terms(b"bench", 0, "train", bytes(32), coordinates, ring, rates)
+    terms = Terms(b"bench", 0, "train", bytes(32), coordinates, ring, rates, invited=clients)
     encrypt, engine = _paillier()
     best = _timed(_mask_jobs(plan, terms) | {"reconstruct": _reconstruction(plan)}, repeats)
     best |= {"paillier-value": _fastest(lambda: [encrypt(1234) for _ in range(values)], 2) / values}
@@ -185,7 +185,7 @@ def _fastest(job: Callable[[], object], repeats: int) -> float:
 
 
 def _sizes(plan: Plan, terms: Terms, per_cipher: int) -> dict[str, int]:
-    crossing = wire.everybody_answers(plan.clients, terms)
+    crossing = wire.everybody_answers(terms)
     cipher = 2 * KEY_BITS // 8
     return {
         "up-per-client": crossing.up // plan.clients,

@@ -238,6 +238,7 @@ def terms_of(
         length=layout.length,
         ring=ring_for(carrier.steps, facts.invited, layout.length),
         rates=carrier.rates,
+        invited=facts.invited,
     )
 
 

@@ -19,7 +19,6 @@ from tacit.transport.secure_sum.client import Client
 from tacit.transport.secure_sum.layout import Layout
 from tacit.transport.secure_sum.plan import plan_for
 from tacit.transport.secure_sum.terms import Terms
-from tacit.transport.secure_sum.wire import Roster
 
 _SMALL_LEGS = 5 * 16  # what the legs say beside the masked vector, roughly
 
@@ -31,8 +30,6 @@ class SumPart:
     question: Question
     client: Client
     terms: Terms
-    least: int
-    honest: int
     told: dict[int, bytes] = field(default_factory=dict)
 
     @classmethod
@@ -46,9 +43,10 @@ class SumPart:
         sent = question.broadcast, question.states
         terms = terms_of(question.exchange, question.place.run, facts, sent, layout)
         vector = layout.vector(arrays, 0, terms.ring)
-        client = Client(terms, question.slot, question.keys.identity, question.people, vector)
+        if plan_for(terms.invited, terms.rates).honest < carrier.steps.honest:
+            raise Declined(No.SUM_ABORTED)  # noise in shares counts on more honest people than need answer
         return cls(
-            question, client, terms, plan_for(facts.invited, carrier.rates).minimum, carrier.steps.honest
+            question, Client(terms, question.slot, question.keys.identity, question.people, vector), terms
         )
 
     @property
@@ -68,15 +66,7 @@ class SumPart:
             return self.told[place.leg]
         if place.leg != len(self.told):
             raise Declined(No.OUT_OF_TURN)
-        if place.leg == 1:
-            self._refuse_small(parts[0])
         return self._told(place.leg, self.client.receive(parts[0]))
-
-    def _refuse_small(self, roster: bytes) -> None:
-        """A crowd as invited, and as many honest people as noise in shares counts on, or no answer."""
-        plan = Roster.read(roster, self.terms).plan
-        if plan.clients < self.least or plan.honest < self.honest:
-            raise Declined(No.SUM_ABORTED)
 
     def _told(self, leg: int, message: bytes) -> bytes:
         question = self.question

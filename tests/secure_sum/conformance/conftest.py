@@ -17,9 +17,11 @@ from tacit.transport.secure_sum.terms import SumAborted, Terms
 class Cohort:
     """Clients with vectors, and an honest server to lead them up to the point where a script takes over."""
 
-    def __init__(self, clients=12, seed=0, ring=32, length=6, rates=None, vectors=None):
+    def __init__(self, clients=12, seed=0, ring=32, length=6, rates=None, vectors=None, invited=None):
         self.rates = rates or Rates(dropout=0.1, adversary=0.1)
-        self.terms = Terms(b"run", 5, "train", bytes(32), length, ring, self.rates)
+        self.terms = Terms(
+            b"run", 5, "train", bytes(32), length, ring, self.rates, invited=invited or clients
+        )
         chance = random.Random(seed)
         self.identities, self.directory = enrolled(range(clients), chance.randbytes)
         generator = np.random.default_rng(seed)

@@ -37,6 +37,8 @@ def roster_of(adverts):
         {"model": b"m" * 32},
         {"length": 7},
         {"ring": 64},
+        {"invited": 11},
+        {"invited": 13},
         {"rates": Rates(dropout=0.2, adversary=0.1)},
         {"rates": Rates(dropout=0.1, adversary=0.05)},
         {"rates": Rates(dropout=0.1, adversary=0.1, crowd=3)},
@@ -84,9 +86,10 @@ def test_keys_put_in_place_of_a_clients_own_are_noticed_by_it(cohort, refusal):
     assert refusal(own_old, roster_of(adverts)) == "left out"
 
 
-def test_people_who_were_never_enrolled_are_refused(cohort, cohorts, refusal):
-    """A crowd of invented people around one victim."""
-    sybils = cohorts(clients=30, seed=99)
+@pytest.mark.parametrize("invited", [12, 30])
+def test_people_who_were_never_enrolled_are_refused(cohorts, refusal, invited):
+    """A crowd of invented people around one victim, beyond those invited or in the place of some."""
+    cohort, sybils = cohorts(clients=12, invited=invited), cohorts(clients=30, seed=99)
     sybils.terms = cohort.terms
     adverts = cohort.adverts() | {user: sybils.client(user).start() for user in range(12, 30)}
     assert refusal(cohort.clients[0], roster_of(adverts)) == "stranger"
@@ -116,7 +119,7 @@ def test_one_key_cannot_stand_for_two_people(cohort, refusal):
 def test_a_roster_too_small_to_hide_in_is_refused(cohorts):
     cohort = cohorts(clients=12, rates=Rates(dropout=0.1, adversary=0.1, crowd=8))
     few = {user: wire for user, wire in cohort.adverts().items() if user < 7}
-    with pytest.raises(Exception, match="no safe sum: 7 clients"):
+    with pytest.raises(Exception, match="no safe sum: 7 of 12 clients, at least 8 are needed"):
         cohort.clients[0].receive(roster_of(few))
 
 

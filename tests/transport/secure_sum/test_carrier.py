@@ -88,7 +88,7 @@ def test_bytes_are_those_that_cross_in_the_protocol():
     federation = tiny_federation(20, 15)
     _, record = trained(over(fedmf(**SMALL), secure_sum()), federation, rounds=1)
     clients = record.facts.invited
-    terms = Terms(b"simulation", 1, "train", bytes(32), 15 * 4 + 15, 64)
+    terms = Terms(b"simulation", 1, "train", bytes(32), 15 * 4 + 15, 64, invited=clients)
     found = summed(terms, {user: np.zeros(75, dtype="<u8") for user in range(clients)})
     _, plain = trained(fedmf(**SMALL), federation, rounds=1)
     assert record.traffic.up == found.up

@@ -97,6 +97,43 @@ def test_the_same_check_finds_the_hole_that_a_lower_threshold_leaves():
     assert broken_cases(8, 4, 2, 0) > 0
 
 
+@settings(deadline=None, max_examples=200)
+@given(
+    st.integers(3, 140),
+    st.sampled_from([0.0, 0.01, 0.05, 0.1, 0.15, 0.2, 0.3]),
+    st.sampled_from([0.0, 0.05, 0.1, 0.2, 0.3]),
+    st.data(),
+)
+def test_no_roster_a_server_may_choose_weakens_the_plan(invited, adversary, dropout, data):
+    """It keeps all corrupt people and leaves honest ones out, down to the smallest roster clients accept."""
+    rates = Rates(dropout=dropout, adversary=adversary)
+    try:
+        asked = plan_for(invited, rates)
+    except TacitError:
+        return
+    clients = data.draw(st.integers(asked.minimum, invited))
+    plan = plan_for(invited, rates, clients)
+    corrupt = math.ceil(adversary * invited)
+    assert plan.corrupt == corrupt <= clients - 2
+    # every honest person invited votes once at most, for whatever roster and lists; the corrupt for all
+    least_honest_votes = plan.quorum - corrupt
+    assert 2 * least_honest_votes > invited - corrupt
+    # nobody gets both secrets: honest neighbours tell one share each, corrupt ones two
+    whole = plan.degree == clients - 1
+    near = corrupt if whole else plan.threshold - plan.degree // 2 - 1
+    assert (plan.degree - near) + 2 * near < 2 * plan.threshold
+    if not whole:
+        leak = clients * hypergeom.sf(near, clients - 1, corrupt, plan.degree) * 2.0**rates.grinding
+        assert leak <= 2.0**-rates.secrecy
+    # what was promised when people were asked holds for whoever is left, and drop-outs as stated are borne
+    assert (plan.minimum, plan.quorum, plan.honest) == (asked.minimum, asked.quorum, asked.honest)
+    assert plan.dropped >= asked.dropped - (invited - clients)
+    assert clients - plan.dropped >= plan.minimum
+    for other in (asked.minimum - 1, invited + 1):
+        with pytest.raises(TacitError, match="no safe sum"):
+            plan_for(invited, rates, other)
+
+
 @given(st.integers(3, 60), st.integers(1, 20), st.binary(min_size=1, max_size=8))
 @settings(max_examples=50)
 def test_the_graph_is_regular_symmetric_and_without_loops(clients, half, digest):

@@ -15,8 +15,8 @@ from tacit.transport.secure_sum.wire import everybody_answers
 PHASES = [Phase.KEYS, Phase.SHARES, Phase.INPUTS, Phase.VOTES, Phase.OPENINGS]
 
 
-def terms(length=9, ring=32, **rates):
-    return Terms(b"run", 3, "train", bytes(32), length, ring, Rates(**rates))
+def terms(invited, length=9, ring=32, **rates):
+    return Terms(b"run", 3, "train", bytes(32), length, ring, Rates(**rates), invited=invited)
 
 
 def vectors(users, length=9, ring=32, seed=0):
@@ -39,11 +39,9 @@ def ring_sum(held, users):
 def test_any_drop_outs_within_the_rates_leave_an_exact_sum(clients, ring, seed, drops):
     users = np.random.default_rng(seed).permutation(500)[:clients].tolist()
     rates = {"dropout": 0.3, "adversary": 0.05}
-    # A roster shrinks by those who never sent keys, and the plan is made for what is left.
-    allowed = plan_for(clients - drops.count(Phase.KEYS), Rates(**rates)).dropped
-    gone = dict(zip(users, drops[:allowed], strict=False))
+    gone = dict(zip(users, drops[: plan_for(clients, Rates(**rates)).dropped], strict=False))
     held = vectors(users, ring=ring, seed=seed)
-    found = summed(terms(ring=ring, **rates), held, gone)
+    found = summed(terms(clients, ring=ring, **rates), held, gone)
     left = sorted(user for user in users if gone.get(user) not in {Phase.KEYS, Phase.SHARES, Phase.INPUTS})
     assert list(found.survivors) == left
     assert np.array_equal(found.total, ring_sum(held, left))
@@ -56,7 +54,7 @@ def test_whatever_happens_the_sum_is_exact_or_there_is_none(seed, share):
     held = vectors(range(16), seed=seed)
     gone = {user: PHASES[generator.integers(len(PHASES))] for user in held if generator.random() < share}
     try:
-        found = summed(terms(dropout=0.2, adversary=0.0), held, gone)
+        found = summed(terms(16, dropout=0.2, adversary=0.0), held, gone)
     except SumAborted:
         return
     assert np.array_equal(found.total, ring_sum(held, found.survivors))
@@ -70,7 +68,7 @@ def test_drop_outs_of_every_phase_at_the_very_limit(phase):
     limit = min(plan.degree - plan.threshold, clients - plan.minimum)
     assert limit >= plan.dropped == 7
     held = vectors(range(clients))
-    found = summed(terms(**rates), held, dict.fromkeys(range(limit), phase))
+    found = summed(terms(clients, **rates), held, dict.fromkeys(range(limit), phase))
     assert np.array_equal(found.total, ring_sum(held, found.survivors))
     assert len(found.survivors) == (clients if phase in {Phase.VOTES, Phase.OPENINGS} else clients - limit)
 
@@ -88,7 +86,7 @@ def test_drop_outs_of_every_phase_at_the_very_limit(phase):
 def test_past_the_limit_the_sum_ends_with_a_named_reason(phase, reason):
     held = vectors(range(12))
     with pytest.raises(SumAborted) as caught:
-        summed(terms(dropout=0.2, adversary=0.0), held, dict.fromkeys(range(10), phase))
+        summed(terms(12, dropout=0.2, adversary=0.0), held, dict.fromkeys(range(10), phase))
     assert caught.value.reason.value == reason
     assert "\n" not in str(caught.value)
 
@@ -96,9 +94,9 @@ def test_past_the_limit_the_sum_ends_with_a_named_reason(phase, reason):
 @settings(max_examples=12, deadline=None)
 @given(clients=st.integers(6, 30), length=st.integers(1, 40), ring=st.sampled_from([16, 32, 64]))
 def test_bytes_are_known_without_sending_any(clients, length, ring):
-    agreed = terms(length, ring, dropout=0.1, adversary=0.0)
+    agreed = terms(clients, length, ring, dropout=0.1, adversary=0.0)
     found = summed(agreed, vectors(range(clients), length, ring))
-    foretold = everybody_answers(clients, agreed)
+    foretold = everybody_answers(agreed)
     assert (found.up, found.down) == (foretold.up, foretold.down)
 
 
@@ -108,5 +106,5 @@ def test_a_ring_of_neighbours_works_as_everyone_to_everyone_does():
     assert plan.degree < 59
     held = vectors(range(60))
     gone = {3: Phase.SHARES, 40: Phase.INPUTS, 17: Phase.OPENINGS}
-    found = summed(terms(**rates), held, gone)
+    found = summed(terms(60, **rates), held, gone)
     assert np.array_equal(found.total, ring_sum(held, sorted(set(held) - {3, 40})))

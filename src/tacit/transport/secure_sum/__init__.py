@@ -7,7 +7,10 @@ network.
 A device, once it knows its update::
 
     layout = Layout.of(update, facts)  # facts.received: the shapes the server sent
-    terms = Terms(run, facts.round, exchange, sha256(broadcast).digest(), layout.length, ring, rates)
+    model = sha256(broadcast).digest()
+    terms = Terms(
+        run, facts.round, exchange, model, layout.length, ring, rates, invited=how_many_by_the_rules
+    )
     client = Client(terms, user, identity, directory, layout.vector(update, 0, ring), last_round=newest)
     send(client.start())
     for message in four_messages_from_the_server():  # roster, delivery, survivors, votes
@@ -16,7 +19,8 @@ A device, once it knows its update::
 It notes ``terms.round`` as its newest round, where a restart cannot lose it, before the masked vector (the
 answer to the second message) leaves. A device that restarts in between has dropped out; one that wants to go
 on must store ``client.state`` *before* each answer leaves, so that nothing is ever answered twice.
-``directory`` comes from enrolment, never from the server's word in the round.
+``directory`` comes from enrolment and ``invited`` from what was agreed for the run, never from the server's
+word in the round.
 
 The server, with equal terms::
 

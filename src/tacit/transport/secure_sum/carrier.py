@@ -162,6 +162,7 @@ class _Summing(ServerSession):
             length=layout.length,
             ring=ring_for(self._transport.steps, self._facts.invited, layout.length),
             rates=self._transport.rates,
+            invited=self._facts.invited,
         )
 
     def carried(self, messages: Messages) -> Traffic:
@@ -173,7 +174,7 @@ class _Summing(ServerSession):
         """The bytes of every phase, both ways, and the rows of whole tables."""
         assert self._layout is not None
         terms = self._terms(self._layout)
-        crossed = everybody_answers(self._facts.invited, terms)
+        crossed = everybody_answers(terms)
         numbers = self._facts.invited * self._layout.length
         return Traffic(
             up=crossed.up,

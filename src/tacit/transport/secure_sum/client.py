@@ -81,9 +81,8 @@ class Client:
     the operating system's; anything else is for tests.
 
     Example:
-        >>> client = Client(
-        ...     Terms(b"run", 0, "train", bytes(32), 2), 7, b"i" * 32, {}, np.zeros(2, "<u8"), entropy=bytes
-        ... )
+        >>> terms = Terms(b"run", 0, "train", bytes(32), 2, invited=9)
+        >>> client = Client(terms, 7, b"i" * 32, {}, np.zeros(2, "<u8"), entropy=bytes)
         >>> len(client.start())
         137
     """

@@ -47,7 +47,7 @@ def summed(
     Example:
         >>> import numpy as np
         >>> vectors = {user: np.full(2, user, dtype="<u8") for user in range(10)}
-        >>> found = summed(Terms(b"run", 0, "train", bytes(32), 2), vectors, {4: Phase.INPUTS})
+        >>> found = summed(Terms(b"run", 0, "train", bytes(32), 2, invited=10), vectors, {4: Phase.INPUTS})
         >>> found.total.tolist(), len(found.survivors)
         ([41, 41], 9)
     """

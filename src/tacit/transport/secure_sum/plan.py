@@ -9,11 +9,15 @@ nearest on either side (everyone to everyone where that is not enough). With ``d
   the ring, all ``k/2`` on one side would have to be gone or corrupt, so at most ``k/2 + c`` hold shares of
   the seed that would have to be opened.
 * ``k - t`` neighbours may drop out before a secret can no longer be put together.
-* more than ``(n + C) / 2`` people must have voted for one list of survivors before anyone opens a share,
-  ``C`` of ``n`` being corrupt: two lists cannot both have that many, as honest people vote once.
+* more than ``(N + C) / 2`` people must have voted for one roster and its lists before anyone opens a share,
+  ``C`` of the ``N`` who were *invited* being corrupt: no two of them can both have that many, as the
+  ``N - C`` honest people vote once each.
 
-``c`` and the drop-outs among neighbours are hypergeometric; the plan prints both failure probabilities.
-A server may try many rosters until it likes one: the first is multiplied by ``2**grinding``.
+Whose keys come to stand on the roster is the server's word: it can keep all of the corrupt and leave honest
+people out. So ``C`` is the stated share of those invited, however few the roster names, and quorum and
+minimum do not shrink with it. ``c`` and the drop-outs among neighbours are hypergeometric; the plan prints
+both failure probabilities. A server may try many rosters until it likes one: the first is multiplied by
+``2**grinding``.
 """
 
 import hashlib
@@ -63,7 +67,11 @@ class Rates:
 
 @dataclass(frozen=True)
 class Plan:
-    """The numbers one sum is run with, and how likely it is that they do not hold."""
+    """The numbers one sum is run with, and how likely it is that they do not hold.
+
+    ``corrupt`` is how many of those invited may work for the server, ``dropped`` how many of the ``clients``
+    on the roster may still leave.
+    """
 
     clients: int
     degree: int
@@ -90,34 +98,40 @@ class Plan:
 
 
 @lru_cache(maxsize=256)
-def plan_for(clients: int, rates: Rates) -> Plan:
-    """The cheapest safe plan for a roster of this size.
+def plan_for(invited: int, rates: Rates, clients: int | None = None) -> Plan:
+    """The cheapest safe plan for so many invited, of whom ``clients`` are on the roster (all by default).
 
     Example:
         >>> plan = plan_for(1000, Rates(dropout=0.1, adversary=0.05))
         >>> plan.degree, plan.threshold, plan.quorum
         (166, 126, 526)
+        >>> fewer = plan_for(1000, Rates(dropout=0.1, adversary=0.05), clients=900)
+        >>> fewer.degree, fewer.threshold, fewer.quorum
+        (168, 128, 526)
         >>> plan_for(3, Rates(dropout=0.5, adversary=0.3))
         Traceback (most recent call last):
         tacit.errors.TacitError: no safe sum: 3 clients, 50% drop-outs, 30% adversaries; ask more people
     """
-    corrupt, dropped = math.ceil(rates.adversary * clients), math.ceil(rates.dropout * clients)
-    quorum = (clients + corrupt) // 2 + 1
+    clients = invited if clients is None else clients
+    corrupt = math.ceil(rates.adversary * invited)
+    quorum = (invited + corrupt) // 2 + 1
     minimum = max(quorum, rates.crowd, corrupt + 2)
-    if clients < 3 or minimum > clients - dropped:
-        raise _refused(clients, rates)
+    if invited < 3 or minimum > invited - math.ceil(rates.dropout * invited):
+        raise _refused(f"{invited} clients", rates)
+    if not minimum <= clients <= invited:
+        raise _refused(f"{clients} of {invited} clients, at least {minimum} are needed", rates)
+    dropped = min(math.ceil(rates.dropout * clients), clients - minimum)
     found = _ring(clients, corrupt, dropped, rates) or _complete(clients, corrupt, dropped)
     if found is None:
-        raise _refused(clients, rates)
+        raise _refused(f"{invited} clients", rates)
     degree, threshold, leaks, fails = found
     return Plan(clients, degree, threshold, quorum, minimum, corrupt, dropped, leaks, fails)
 
 
-def _refused(clients: int, rates: Rates) -> TacitError:
+def _refused(clients: str, rates: Rates) -> TacitError:
     crowd = f", in crowds of {rates.crowd}" if rates.crowd > 2 else ""
     return TacitError(
-        f"no safe sum: {clients} clients, {rates.dropout:.0%} drop-outs, "
-        f"{rates.adversary:.0%} adversaries{crowd}",
+        f"no safe sum: {clients}, {rates.dropout:.0%} drop-outs, {rates.adversary:.0%} adversaries{crowd}",
         "ask more people",
     )
 

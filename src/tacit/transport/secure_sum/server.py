@@ -40,7 +40,7 @@ class Server:
     """One sum from the server's side.
 
     Example:
-        >>> server = Server(Terms(b"run", 0, "train", bytes(32), 2), {}, invited=[1, 2])
+        >>> server = Server(Terms(b"run", 0, "train", bytes(32), 2, invited=2), {}, invited=[1, 2])
         >>> server.advance()
         Traceback (most recent call last):
         tacit.transport.secure_sum.terms.SumAborted: secure sum: no people sent keys; the sum is aborted

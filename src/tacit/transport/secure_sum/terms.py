@@ -60,11 +60,12 @@ class SumAborted(TacitError):
 class Terms:
     """One sum: its run, its place, the very model its members were sent, its length and its safety.
 
-    Each client fills in ``model`` from the bytes it received itself. Whoever was sent another model has
-    other terms: its keys do not verify for the others, and its masks would not cancel.
+    Each client fills in ``model`` from the bytes it received itself, and ``invited`` from what it knows of
+    the run: how many may work for the server, and how many must agree, follow from it. Whoever was sent
+    another model has other terms: its keys do not verify for the others, and its masks would not cancel.
 
     Example:
-        >>> one = Terms(run=b"a run", round=3, exchange="train", model=bytes(32), length=10)
+        >>> one = Terms(run=b"a run", round=3, exchange="train", model=bytes(32), length=10, invited=20)
         >>> from dataclasses import replace
         >>> one.digest == replace(one, round=4).digest
         False
@@ -77,6 +78,7 @@ class Terms:
     length: int
     ring: int = 64
     rates: Rates = field(default_factory=Rates)
+    invited: int = field(kw_only=True)
 
     def __post_init__(self) -> None:
         if self.ring not in RINGS:
@@ -93,8 +95,8 @@ class Terms:
         rates = self.rates
         name = self.exchange.encode()
         parts = struct.pack(
-            "<HqHQHddIHHH", len(self.run), self.round, len(name), self.length, self.ring, rates.dropout,
-            rates.adversary, rates.crowd, rates.secrecy, rates.success, rates.grinding,
+            "<HqHQHddIHHHI", len(self.run), self.round, len(name), self.length, self.ring, rates.dropout,
+            rates.adversary, rates.crowd, rates.secrecy, rates.success, rates.grinding, self.invited,
         )  # fmt: skip
         return hashlib.sha256(b"".join((VERSION, parts, self.run, name, self.model))).digest()
 

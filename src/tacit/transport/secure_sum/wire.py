@@ -121,8 +121,10 @@ class Roster:
             raise SumAborted(Reason.DUPLICATE, "a roster that names somebody twice, or out of order")
         if len({key for advert in adverts for key in (advert.letters, advert.masks)}) != 2 * len(adverts):
             raise SumAborted(Reason.DUPLICATE, "a roster on which one key appears twice")
+        if len(adverts) > terms.invited:
+            raise SumAborted(Reason.STRANGER, f"{len(adverts)} people, and {terms.invited} were invited")
         try:
-            plan = plan_for(len(adverts), terms.rates)
+            plan = plan_for(terms.invited, terms.rates, len(adverts))
         except TacitError as error:
             raise SumAborted(Reason.TOO_FEW_KEYS, error.problem, error.remedy) from error
         hashed = hashlib.sha256(b"roster" + terms.digest)
@@ -231,8 +233,8 @@ class Crossing:
     """Bytes between clients and server in one sum, all clients together.
 
     Example:
-        >>> terms = Terms(run=b"a run", round=0, exchange="train", model=bytes(32), length=74_120, ring=32)
-        >>> crossing = everybody_answers(1000, terms)
+        >>> terms = Terms(b"a run", 0, "train", bytes(32), length=74_120, ring=32, invited=1000)
+        >>> crossing = everybody_answers(terms)
         >>> crossing.up // 1000, crossing.down // 1000
         (315812, 181650)
     """
@@ -241,10 +243,10 @@ class Crossing:
     down: int
 
 
-def everybody_answers(clients: int, terms: Terms) -> Crossing:
+def everybody_answers(terms: Terms) -> Crossing:
     """What crosses when nobody drops out, without sending anything."""
-    plan = plan_for(clients, terms.rates)
-    degree, bitmap = plan.degree, -(-clients // 8)
+    plan = plan_for(terms.invited, terms.rates)
+    clients, degree, bitmap = plan.clients, plan.degree, -(-plan.clients // 8)
     letters = degree * SEALED_BYTES
     held = -(-degree // 8) + degree * SHARE_BYTES
     up = 5 * HEAD + _ADVERT.size + letters + terms.nbytes + SIGNATURE_BYTES + held
