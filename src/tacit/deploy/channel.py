@@ -84,7 +84,23 @@ def drive(
                 time.sleep(min(pace.wait, 1.0))
         watcher.round(coordinator, clock() - began)
         coordinator.took(before, clock() - began)
+    _clear_proxy(coordinator, pace, watcher, clock)
     return True
+
+
+def _clear_proxy(
+    coordinator: Coordinator, pace: Pace, watcher: Unwatched, clock: Callable[[], float]
+) -> None:
+    """Have the proxy forget the last rounds; one that is away is waited for as long as a device."""
+    end = clock() + pace.deadline
+    while not coordinator.clear_proxy():
+        if watcher.stopping() or clock() >= end:
+            watcher.warn(
+                "the proxy was not reached and still holds sealed messages of rounds that are over; "
+                "start the server again once it is back"
+            )
+            return
+        time.sleep(min(pace.wait, 1.0))
 
 
 def _leg(

@@ -21,7 +21,7 @@ from tacit.deploy.charter import FIRST, Charter, digest
 from tacit.deploy.claims import derivable
 from tacit.deploy.enrolment import enrolled
 from tacit.deploy.journal import Device, Journal, Opened
-from tacit.deploy.proxy_calls import ProxyLink
+from tacit.deploy.proxy_calls import ProxyLink, ProxyLost
 from tacit.deploy.receptions import (
     Plain,
     Reception,
@@ -68,6 +68,7 @@ class Coordinator:
         self.devices: Mapping[int, Device] = journal.devices()
         state = journal.state()
         self.state = state if state is not None else self._first()
+        self.clear_proxy()
 
     def _first(self) -> ServerState:
         state = first_state(self.method, len(self.charter.about.items), self._keys)
@@ -180,6 +181,7 @@ class Coordinator:
         raise TacitError("a round without an open exchange", "this is a defect: report it")
 
     def _opened(self, number: int, exchange: Exchange, kept: Opened | None) -> Step:
+        self.clear_proxy()
         casting = self._casting()
         if kept is None:
             drawn = exchange.sampling.draw(casting.parts[exchange.part], self.state.round, self._keys)
@@ -409,17 +411,25 @@ class Coordinator:
             "framing": self._framing,
             "said": said,
         }
-        places = [
-            Place(self.charter.run, self.state.round, self._exchanges()[number].name, kept.nonce)
-            for number, kept in self.journal.opened_steps().items()
-        ]
+        names = [exchange.name for exchange in self._exchanges()]
+        over = {kept.nonce: names[number] for number, kept in self.journal.opened_steps().items()}
         with self.journal.whole():
             self.journal.save_state(state, self._records)
             self.journal.keep_round(self.state.round, told)
+            if self.proxy is not None:
+                self.journal.keep_to_forget(self.state.round, over)
         self.state, self._records, self._tallies, self._step, self._framing = state, [], {}, None, 0
-        if self.proxy is not None:
-            for place in places:
-                self.proxy.forget(place)
+        self.clear_proxy()
+
+    def clear_proxy(self) -> bool:
+        """Have the proxy forget what is over; whether nothing is left that it must still be told."""
+        try:
+            for nonce, round, exchange in self.journal.to_forget() if self.proxy is not None else ():
+                self._link().forget(Place(self.charter.run, round, exchange, nonce))
+                self.journal.forgotten(nonce)  # only once the proxy said so
+        except (ProxyLost, Refused):
+            return False
+        return True
 
     def took(self, round: int, seconds: float) -> None:
         """Note how long a round took, for the operator."""

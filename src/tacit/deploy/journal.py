@@ -22,7 +22,7 @@ from tacit.ledger.record import ExchangeRecord
 from tacit.round import ServerState
 from tacit.types import Index
 
-LAYOUT = "1"
+LAYOUT = "2"
 _TABLES = """
 CREATE TABLE facts (name TEXT PRIMARY KEY, value BLOB NOT NULL);
 CREATE TABLE devices (slot INTEGER PRIMARY KEY, identity BLOB NOT NULL, letters BLOB NOT NULL,
@@ -37,6 +37,7 @@ CREATE TABLE legs (step INTEGER, leg INTEGER, slot INTEGER, message BLOB NOT NUL
 CREATE TABLE advanced (step INTEGER, leg INTEGER, PRIMARY KEY (step, leg));
 CREATE TABLE rounds (round INTEGER PRIMARY KEY, invited INTEGER, answered INTEGER, seconds REAL,
                      framing INTEGER, said TEXT);
+CREATE TABLE to_forget (nonce TEXT PRIMARY KEY, round INTEGER NOT NULL, exchange TEXT NOT NULL);
 """
 
 
@@ -279,6 +280,21 @@ class Journal:
         assert opened.tally is not None
         _, facts = bytes_to_arrays(opened.tally)
         return {name: tuple(shape) for name, shape in facts["received"].items()}
+
+    # what the proxy has yet to be told
+
+    def keep_to_forget(self, round: int, exchanges: Mapping[str, str]) -> None:
+        """These exchanges of a round (nonce by nonce) are over: the proxy is to forget them."""
+        rows = [(nonce, round, exchange) for nonce, exchange in exchanges.items()]
+        self._db.executemany("INSERT OR REPLACE INTO to_forget VALUES (?, ?, ?)", rows)
+
+    def to_forget(self) -> list[tuple[str, int, str]]:
+        """What the proxy has not said yet to have forgotten: nonce, round and exchange."""
+        return self._db.execute("SELECT nonce, round, exchange FROM to_forget ORDER BY rowid").fetchall()
+
+    def forgotten(self, nonce: str) -> None:
+        """The proxy said so."""
+        self._db.execute("DELETE FROM to_forget WHERE nonce = ?", (nonce,))
 
     # secure sums
 

@@ -111,8 +111,12 @@ class ProxyService:
         """The answer to a frame; who is refused learns the name of the reason and nothing else."""
         with self._turn:
             try:
+                frame = unframed(wire, self._most())
                 with self._whole():
-                    return self._answer(unframed(wire, self._most()))
+                    answer = self._answer(frame)
+                if frame.kind is Kind.FORGET:  # else the log beside the file would still hold it
+                    self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                return answer
             except Refused as error:
                 self._db.execute(
                     "INSERT INTO refusals VALUES (?, 1) ON CONFLICT (reason) DO UPDATE SET times = times + 1",

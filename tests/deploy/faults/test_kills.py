@@ -5,14 +5,16 @@ folder. The federation must end with the model, the ledger and the bytes it has 
 """
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from tacit.config.experiment import Experiment
+from tacit.deploy.channel import InMemory, Unwatched, drive
 from tacit.deploy.journal import Journal
 from tacit.deploy.proxy_calls import ProxyLost
-from tacit.deploy.wire import unframed
+from tacit.deploy.wire import Kind, unframed
 from tacit.testing.deployment import FAST, deployed
 
 CASES = {
@@ -21,7 +23,10 @@ CASES = {
     "fmf-ldp": Experiment("fmf-ldp", rounds=2, settings={"k": 4, "n_min": 5}),
     "fedmmf": Experiment("fedmmf", rounds=2),
 }
-WRITES = ("open", "close_step", "save_state", "keep_leg", "keep_advance", "keep_casting")
+WRITES = (
+    *("open", "close_step", "save_state", "keep_leg", "keep_advance", "keep_casting"),
+    *("keep_round", "keep_to_forget", "forgotten"),
+)
 
 
 class Killed(BaseException):
@@ -32,6 +37,32 @@ def ended(whole):
     """What a federation leaves: model, ledger, refusals."""
     shared = {name: array.copy() for name, array in whole.coordinator.state.shared.items()}
     return shared, [record.to_json() for record in whole.journal.records()]
+
+
+def watched(whole):
+    """Sealed reports and letters as they pass on their way to the proxy."""
+    passed, to_proxy = [], whole.to_proxy
+
+    def watch(wire):
+        frame = unframed(wire, 1 << 30)
+        if frame.kind is Kind.POST:
+            passed.extend(part for part in frame.parts if part)
+        return to_proxy(wire)
+
+    whole.to_proxy = watch
+    return passed
+
+
+def assert_proxy_forgot(whole, passed):
+    """Nothing of anybody's is left in the proxy's file, nor in the log beside it."""
+    if whole.proxy is None:
+        return
+    assert passed
+    files = [file.read_bytes() for file in (whole.folder / "proxy").iterdir()]
+    assert not any(part[:40] in content for part in passed for content in files)
+    for table in ("exchanges", "senders", "reports", "letters"):
+        assert whole.proxy._db.execute(f"SELECT COUNT(*) FROM {table}").fetchone() == (0,)
+    assert whole.journal.to_forget() == []
 
 
 def assert_same(found, expected):
@@ -82,16 +113,47 @@ def test_a_server_killed_around_every_write_ends_the_same(name, when, unharmed, 
 
     for method in WRITES:
         monkeypatch.setattr(Journal, method, around(method))
-    kills = 0
+    passed, kills = watched(whole), 0
     while True:
         try:
-            whole.run()
+            if kills:
+                whole.restart_server()
+            assert whole.run()
             break
         except Killed:
             kills += 1
-            whole.restart_server()
     assert kills >= 4
     assert_same(ended(whole), unharmed[name])
+    assert_proxy_forgot(whole, passed)
+
+
+class Warned(Unwatched):
+    """Keeps what the operator is told."""
+
+    def __init__(self):
+        self.lines = []
+
+    def warn(self, line):
+        self.lines.append(line)
+
+
+@pytest.mark.parametrize("name", ["fedrec++", "fmf-ldp"])
+def test_a_proxy_that_is_away_when_a_round_ends_forgets_it_when_it_is_back(name, unharmed, tmp_path):
+    whole = deployed(tmp_path, CASES[name], users=8)
+    passed, to_proxy, away = watched(whole), whole.to_proxy, [True]
+
+    def often_away(wire):
+        if unframed(wire, 1 << 30).kind is Kind.FORGET and away[0]:
+            raise ProxyLost
+        return to_proxy(wire)
+
+    whole.to_proxy, warned = often_away, Warned()
+    assert drive(whole.coordinator, InMemory(whole.devices), replace(FAST, deadline=0.2), warned)
+    assert ["still holds sealed messages" in line for line in warned.lines] == [True]
+    assert_same(ended(whole), unharmed[name])
+    away[0] = False
+    whole.restart_server()
+    assert_proxy_forgot(whole, passed)
 
 
 @pytest.mark.parametrize("name", ["fedrec", "fedrec++", "fmf-ldp"])
@@ -153,6 +215,7 @@ def test_a_proxy_killed_around_every_message_loses_and_doubles_nothing(name, whe
         return whole.proxy.received(wire)
 
     whole.to_proxy = to_proxy
+    passed = watched(whole)
     while True:
         try:
             whole.run()
@@ -160,8 +223,8 @@ def test_a_proxy_killed_around_every_message_loses_and_doubles_nothing(name, whe
         except ProxyLost:  # while an exchange is opened: the server tries again
             continue
     assert len(seen) > 20
-    found, expected = ended(whole), unharmed[name]
-    assert_same(found, expected)
+    assert_same(ended(whole), unharmed[name])
+    assert_proxy_forgot(whole, passed)
 
 
 def test_a_server_put_back_to_yesterday_ends_the_same(unharmed, tmp_path):
@@ -175,8 +238,6 @@ def test_a_server_put_back_to_yesterday_ends_the_same(unharmed, tmp_path):
 
         def stopping(self):
             return whole.coordinator.state.round >= 1
-
-    from tacit.deploy.channel import InMemory, drive
 
     assert not drive(whole.coordinator, InMemory(whole.devices), FAST, AfterOne())
     whole.journal.close()
