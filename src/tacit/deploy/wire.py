@@ -71,6 +71,7 @@ class Reason(Enum):
     DUPLICATE = "duplicate"
     REPLAYED = "replayed"
     LATE = "late"
+    TOO_MANY = "too many"
     FOREIGN_RUN = "foreign run"
     FOREIGN_MODEL = "foreign model"
     NOT_FINITE = "not finite"

@@ -1,17 +1,23 @@
 """What a registered device may send to do harm: refused by name, and the server and the proxy stay up."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from tacit.config.experiment import Experiment
 from tacit.deploy.cards import PersonKeys, written_card
 from tacit.deploy.channel import Pace
+from tacit.deploy.coordinator import Coordinator
+from tacit.deploy.founding import founded
+from tacit.deploy.history import History
 from tacit.deploy.identity import Identity
+from tacit.deploy.participation import Participant
 from tacit.deploy.proxy import LITTLE, ProxyService
+from tacit.deploy.store import DeviceStore
 from tacit.deploy.wire import Kind, framed, public_identity, unframed
 from tacit.errors import TacitError
-from tacit.testing.deployment import SERVER, deployed
+from tacit.testing.deployment import SEED, SERVER, deployed
 
 FEDREC = Experiment("fedrec", rounds=1, settings={"sums": "grid"})
 SHORT = Pace(deadline=0.3, again=10.0, wait=0.0)
@@ -90,6 +96,45 @@ def test_the_same_person_twice_on_a_card_is_one(tmp_path):
     twice = written_card("run", Identity.of(whole.devices[2].store), [(keys_of(whole, 2), -1)] * 2)
     assert whole.coordinator.enrol(twice) == (2, 2)
     assert len(whole.journal.devices()) == 3
+
+
+def gateway(folder, people):
+    with DeviceStore.created(folder) as store:
+        for person in people:
+            store.add_history(person, History.of([("i1", 5.0, None), ("i2", 3.0, None)]))
+    return Participant(DeviceStore.opened(folder), seeded=SEED)
+
+
+def test_a_card_with_more_people_than_there_is_room_for_leaves_the_rest_to_others(tmp_path):
+    about = deployed(tmp_path / "like", Experiment("fedrec", rounds=1), users=4).coordinator.charter.about
+    server = Coordinator(founded(tmp_path / "server", about, identity=SERVER, seeded=SEED))
+    six, three = (gateway(tmp_path / str(n), [f"p{i}" for i in range(n)]) for n in (6, 3))
+    for _ in range(2):
+        assert server.enrol(six.answer(server.hello()), "66") == ()
+    assert (server.devices, server.journal.devices(), server.complete) == ({}, {}, False)
+    assert server.journal.refusals() == {"server": {"too many": 2}}
+    assert server.enrol(three.answer(server.hello()), "33") == (0, 1, 2)
+    three.store.add_history("p3", History.of([("i1", 5.0, None)]))
+    three.store.add_history("p4", History.of([("i1", 5.0, None)]))
+    assert server.enrol(three.answer(server.hello()), "34") == (0, 1, 2)  # those who are in stay in
+    assert {device.node for device in server.devices.values()} == {"34"}
+    assert server.enrol(gateway(tmp_path / "1", ["ann"]).answer(server.hello())) == (3,)
+    assert server.complete
+    assert server.enrol(three.answer(server.hello()), "35") == (0, 1, 2)
+    assert server.journal.refusals() == {"server": {"too many": 3, "late": 1}}
+    assert server.devices == server.journal.devices() == Coordinator(server.journal).devices
+
+
+def test_a_card_with_one_wrong_person_changes_nothing(tmp_path):
+    whole = deployed(tmp_path, FEDREC, users=4)
+    device = Identity.of(whole.devices[1].store)
+    stolen = replace(keys_of(whole, 2), letters=bytes(range(32)))
+    fresh = PersonKeys.of(b"a" * 32, "run", "new")
+    before = whole.journal.devices()
+    whole.journal._db.execute("DELETE FROM devices WHERE slot = 0")  # so that there is room
+    card = written_card("run", device, [(fresh, -1), (keys_of(whole, 1), -1), (stolen, -1)])
+    assert whole.coordinator.enrol(card, "9") == ()
+    assert whole.journal.devices() == {slot: before[slot] for slot in before if slot != 0}
 
 
 # the proxy
