@@ -382,6 +382,8 @@ class Coordinator:
         else:
             self.journal.close_step(step.number, record, step.opened.tally)
             self._step = None
+        if isinstance(step.reception, Summed):
+            self.journal.wipe()
 
     def _note_letters(self, step: Step) -> None:
         """Letters are counted by the proxy: bytes in when written, bytes out when read."""

@@ -201,6 +201,10 @@ class Journal:
             for table in ("opened", "legs", "advanced"):
                 self._db.execute(f"DELETE FROM {table}")
 
+    def wipe(self) -> None:
+        """Take what was deleted out of the log beside the file, too; in the file it is overwritten."""
+        self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
     def state(self) -> ServerState | None:
         """The state after the last whole round."""
         blob = self.fact("state")

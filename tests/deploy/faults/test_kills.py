@@ -127,6 +127,21 @@ def test_a_server_killed_around_every_write_ends_the_same(name, when, unharmed, 
     assert_proxy_forgot(whole, passed)
 
 
+def test_masked_messages_are_overwritten_once_their_sum_is_over(tmp_path, monkeypatch):
+    whole, kept, real = deployed(tmp_path, CASES["fedmmf"], users=8), [], Journal.keep_leg
+
+    def keep_leg(self, step, leg, slot, message):
+        kept.append(message)
+        real(self, step, leg, slot, message)
+        assert any(message in file.read_bytes() for file in (tmp_path / "server").glob("*.sqlite*"))
+
+    monkeypatch.setattr(Journal, "keep_leg", keep_leg)
+    assert whole.run()
+    files = [file.read_bytes() for file in (tmp_path / "server").iterdir() if file.is_file()]
+    assert len(kept) > 8
+    assert not any(message[:40] in content for message in kept for content in files)
+
+
 class Warned(Unwatched):
     """Keeps what the operator is told."""
 
