@@ -24,7 +24,7 @@ from tacit.deploy.cohort import Owner, federation_held
 from tacit.deploy.identity import Identity
 from tacit.deploy.joining import Joining
 from tacit.deploy.limits import Ask, Sent, refusal
-from tacit.deploy.posting import inbox_of, posted
+from tacit.deploy.posting import inbox_of, posted, refuse_small_crowd
 from tacit.deploy.proxy_calls import ProxyLost, ProxyPost
 from tacit.deploy.question import Declined, Question, arrays_in, question_in
 from tacit.deploy.receptions import carried_by_sum, shuffled_by
@@ -193,6 +193,7 @@ class Participant:
         """The person's own limits, from the device's own ledger."""
         if self.store.paused:
             raise Declined(No.PAUSED)
+        refuse_small_crowd(question)
         ask = Ask(
             question.person,
             question.place.run,

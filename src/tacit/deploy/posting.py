@@ -10,9 +10,9 @@ from tacit import codec
 from tacit.deploy.arriving import empty_inbox
 from tacit.deploy.charter import Charter
 from tacit.deploy.proxy_calls import ProxyPost
-from tacit.deploy.question import Question
+from tacit.deploy.question import Declined, Question
 from tacit.deploy.receptions import shuffled_by
-from tacit.deploy.wire import Kind, Place, framed
+from tacit.deploy.wire import Kind, No, Place, framed
 from tacit.errors import TacitError
 from tacit.local.work import Inbox
 from tacit.round import Outgoing
@@ -28,19 +28,38 @@ class Posted:
     nbytes: int
 
 
+def refuse_small_crowd(question: Question) -> None:
+    """Decline to report where fewer are invited than the method says must stand behind a batch."""
+    shuffles = shuffled_by(question.exchange)
+    if shuffles is not None and question.facts.invited < shuffles.n_min:
+        raise Declined(No.SMALL_CROWD)
+
+
 def posted(done: Outgoing, question: Question, charter: Charter) -> Posted:
-    """The frame with a person's sealed reports and letters."""
-    shuffles = shuffled_by(question.exchange) is not None
-    reports = _sealed_reports(done.messages.arrays, charter, question.place) if shuffles else b""
+    """The frame with a person's sealed reports and letters.
+
+    Its head tells the proxy what the method promises of the reports: how many people must be behind a batch,
+    and how each report is cut, so that no two of a person's stay together. The server's word is not enough.
+    """
+    shuffles = shuffled_by(question.exchange)
+    reports = _sealed_reports(done.messages.arrays, charter, question.place) if shuffles else []
     readers, letters = _sealed_letters(done, question)
     if not (reports or letters):
         return Posted(b"", 0)
-    head = {**question.place.head(), "slot": question.slot, "readers": readers}
-    wire = framed(Kind.POST, head, [reports, *letters], question.keys.identity)
-    return Posted(wire, len(reports) + sum(map(len, letters)))
+    head = {
+        **question.place.head(),
+        "slot": question.slot,
+        "readers": readers,
+        "n_min": shuffles.n_min if shuffles else 1,
+        "size": len(reports[0]) if reports else 0,
+        "each": len(reports),
+    }
+    whole = b"".join(reports)
+    wire = framed(Kind.POST, head, [whole, *letters], question.keys.identity)
+    return Posted(wire, len(whole) + sum(map(len, letters)))
 
 
-def _sealed_reports(arrays: Any, charter: Charter, place: Place) -> bytes:
+def _sealed_reports(arrays: Any, charter: Charter, place: Place) -> list[bytes]:
     from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey  # loads on first use
 
     reports = arrays["reports"][0]
@@ -49,7 +68,7 @@ def _sealed_reports(arrays: Any, charter: Charter, place: Place) -> bytes:
     envelope = Envelope(place.exchange, place.round)
     wires = [sealed(row.tobytes(), server, envelope) for row in words]
     assert all(len(wire) == report_nbytes(words.shape[1]) for wire in wires)
-    return b"".join(wires)
+    return wires
 
 
 def _sealed_letters(done: Outgoing, question: Question) -> tuple[list[int], list[bytes]]:

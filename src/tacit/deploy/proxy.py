@@ -138,20 +138,23 @@ class ProxyService:
         if frame.kind not in {Kind.POST, Kind.FETCH}:
             raise Refused(Reason.MALFORMED, "it is not for a proxy")
         row = self._db.execute(
-            "SELECT place, size, people, invited, closed, amount FROM exchanges WHERE nonce = ?",
+            "SELECT place, people, invited, closed, crowd, size, amount FROM exchanges WHERE nonce = ?",
             (place.nonce,),
         ).fetchone()
         if row is None or json.loads(row[0]) != place.head():
             raise Refused(Reason.REPLAYED, "no such exchange is open")
-        slot = frame.read("slot", int)
-        known = json.loads(row[2]).get(str(slot))
+        slot, closed = frame.read("slot", int), bool(row[3])
+        known = json.loads(row[1]).get(str(slot))
         if known is None:
             raise Refused(Reason.STRANGER)
         if not frame.signed_by(bytes.fromhex(known)):
             raise Refused(Reason.UNSIGNED)
         if frame.kind is Kind.FETCH:
-            return self._letters(place, slot, closed=bool(row[4]))
-        return self._post(frame, place, slot, (row[1], row[5]), json.loads(row[3]), closed=bool(row[4]))
+            return self._letters(place, slot, closed=closed)
+        if slot not in json.loads(row[2]):
+            raise Refused(Reason.UNINVITED)
+        _refuse_other_terms(frame, *row[4:])
+        return self._post(frame, place, slot, closed=closed)
 
     def _open(self, frame: Frame, place: Place) -> bytes:
         people = frame.read("people", dict)
@@ -175,11 +178,7 @@ class ProxyService:
     def _kept(self, place: Place) -> bytes:
         return framed(Kind.KEPT, place.head(), [], self._identity)
 
-    def _post(
-        self, frame: Frame, place: Place, slot: int, due: tuple[int, int], invited: list[int], *, closed: bool
-    ) -> bytes:
-        if slot not in invited:
-            raise Refused(Reason.UNINVITED)
+    def _post(self, frame: Frame, place: Place, slot: int, *, closed: bool) -> bytes:
         mark = hashlib.blake2b(f"{place.nonce}/{slot}".encode(), key=self._identity, digest_size=16).digest()
         content = hashlib.blake2b(frame.covered, digest_size=16).digest()
         known = self._db.execute(
@@ -196,9 +195,7 @@ class ProxyService:
         if not whole or len(frame.parts) != 1 + len(readers):
             raise Refused(Reason.MALFORMED)
         reports, letters = frame.parts[0], frame.parts[1:]
-        size, each = due
-        if len(reports) != size * each:
-            raise Refused(Reason.WRONG_SHAPE, "reports of another size or number")
+        size = frame.read("size", int)
         self._db.execute("INSERT INTO senders VALUES (?, ?, ?)", (place.nonce, mark, content))
         for at in range(0, len(reports), size or 1):
             self._keep_report(place.nonce, reports[at : at + size])
@@ -278,3 +275,17 @@ class ProxyService:
     def _fact(self, name: str) -> bytes:
         row: Any = self._db.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
         return bytes(row[0])
+
+
+def _refuse_other_terms(frame: Frame, crowd: int, size: int, each: int) -> None:
+    """Hold the server's word about an exchange against what the device signed.
+
+    The server opened it, and must not be believed: it could ask for a crowd of one, or for reports as long as
+    all of a person's together, which would then stay together.
+    """
+    if crowd < frame.read("n_min", int):
+        raise Refused(Reason.SMALL_CROWD, "the server wants fewer people behind a batch than the device")
+    if (frame.read("size", int), frame.read("each", int)) != (size, each):
+        raise Refused(Reason.WRONG_SHAPE, "the server cuts reports otherwise than the device")
+    if not frame.parts or len(frame.parts[0]) != size * each:
+        raise Refused(Reason.WRONG_SHAPE, "reports of another size or number")

@@ -77,6 +77,7 @@ class Reason(Enum):
     NOT_FINITE = "not finite"
     WRONG_SHAPE = "wrong shape"
     TAMPERED = "tampered"
+    SMALL_CROWD = "crowd too small"
     OUT_OF_TURN = "out of turn"
 
 
@@ -102,6 +103,7 @@ class No(Enum):
     SUM_ABORTED = "sum aborted"
     SEEDED = "a seeded run is not allowed"
     DISK_FULL = "disk full"
+    SMALL_CROWD = "crowd too small"
     NO_PROXY = "proxy not reached"
     NOT_LASTING = "a secure sum needs a process that lasts"
     UNABLE = "unable"

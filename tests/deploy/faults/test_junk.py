@@ -140,6 +140,9 @@ def test_a_card_with_one_wrong_person_changes_nothing(tmp_path):
 # the proxy
 
 
+LETTERS = {"n_min": 1, "size": 0, "each": 0}  # what a device signs that posts letters alone
+
+
 def opened(folder, most=1 << 26):
     service = ProxyService.created(folder / "proxy", public_identity(SERVER))
     place = {"run": "run", "round": 0, "exchange": "e", "nonce": "n", "leg": 0}
@@ -157,9 +160,11 @@ def said(service, wire):
 @pytest.mark.parametrize("readers", [["x"], [None], [-1], [1 << 70], [1.5], [True], [[1]], 3, [1, 2]])
 def test_a_letter_to_nobody_is_malformed_and_leaves_nothing(readers, tmp_path):
     service, place = opened(tmp_path)
-    wire = framed(Kind.POST, {**place, "slot": 1, "readers": readers}, [b"", b"letter"], b"\x01" * 32)
+    wire = framed(
+        Kind.POST, {**place, **LETTERS, "slot": 1, "readers": readers}, [b"", b"letter"], b"\x01" * 32
+    )
     assert said(service, wire) == "malformed"
-    good = framed(Kind.POST, {**place, "slot": 1, "readers": [2]}, [b"", b"letter"], b"\x01" * 32)
+    good = framed(Kind.POST, {**place, **LETTERS, "slot": 1, "readers": [2]}, [b"", b"letter"], b"\x01" * 32)
     assert said(service, good) == "KEPT"
     assert service.refusals() == {"malformed": 1}
     service.close()
@@ -168,12 +173,53 @@ def test_a_letter_to_nobody_is_malformed_and_leaves_nothing(readers, tmp_path):
 def test_the_proxy_takes_no_more_than_the_server_said(tmp_path):
     service, place = opened(tmp_path, most=LITTLE + 5000)
     assert service.most == LITTLE + 5000
-    head = {**place, "slot": 1, "readers": [2]}
+    head = {**place, **LETTERS, "slot": 1, "readers": [2]}
     assert said(service, framed(Kind.POST, head, [b"", bytes(LITTLE + 5000)], b"\x01" * 32)) == "oversized"
     assert said(service, framed(Kind.POST, head, [b"", bytes(LITTLE + 1000)], b"\x01" * 32)) == "KEPT"
     assert said(service, framed(Kind.FORGET, place, [], SERVER)) == "KEPT"
     assert service.most == LITTLE
     service.close()
+
+
+REPORTS = Experiment("fmf-ldp", rounds=1, settings={"k": 4, "n_min": 5})
+
+
+@pytest.mark.parametrize(
+    ("asked", "named"),
+    [
+        ({"crowd": 1}, "crowd too small"),
+        ({"crowd": 4}, "crowd too small"),
+        ({"size": 4 * 52, "each": 1}, "wrong shape"),
+    ],
+)
+def test_a_server_that_asks_the_proxy_for_less_than_the_method_promises_gets_no_report(
+    asked, named, tmp_path
+):
+    whole = deployed(tmp_path, REPORTS, users=8)
+    link, place = whole.link(), whole.coordinator.step.place
+    (terms,) = whole.proxy._db.execute("SELECT size, amount, crowd, most FROM exchanges").fetchall()
+    terms = dict(zip(("size", "each", "crowd", "most"), terms, strict=True))
+    assert terms["size"] * terms["each"] == 4 * 52
+    assert terms["crowd"] == 5
+    link.forget(place)
+    people = {slot: device.identity for slot, device in whole.coordinator.devices.items()}
+    link.open(place, people, [0], **{**terms, **asked})
+    answer = unframed(whole.devices[0].answer(whole.coordinator.due()[0]), 1 << 30)
+    assert answer.kind is Kind.REFUSAL
+    assert whole.proxy.refusals() == {named: 1}
+    batch = link.collect(place)
+    assert (batch.people, batch.reports) == (0, ())
+    assert whole.proxy._db.execute("SELECT COUNT(*) FROM reports").fetchone() == (0,)
+
+
+def test_a_device_declines_to_report_among_fewer_than_the_method_promises(tmp_path):
+    whole = deployed(tmp_path, REPORTS, users=8)
+    frame = unframed(whole.coordinator.due()[0], 1 << 30)
+    for invited, kind in ((4, Kind.REFUSAL), (5, Kind.ANSWER)):
+        bent = framed(frame.kind, {**frame.head, "invited": invited}, frame.parts, SERVER)
+        answer = unframed(whole.devices[0].answer(bent), 1 << 30)
+        assert answer.kind is kind
+        assert answer.head.get("no", "crowd too small") == "crowd too small"
 
 
 def test_a_proxys_file_that_is_none_or_of_another_version_is_one_line(tmp_path):
