@@ -66,6 +66,7 @@ class _Passing(Answering):
         length = self.body_length(MOST)
         if length is None:
             return
+        self.allow(length)
         try:
             answer = self._asked(length)
             whole = answer.read() if answer.length is None else None

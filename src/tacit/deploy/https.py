@@ -1,8 +1,10 @@
 """A small HTTPS server: a thread per connection, so many at once, and no word about who calls."""
 
+import io
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -11,8 +13,68 @@ from typing import Any
 
 from tacit.errors import TacitError
 
-SECONDS = 60.0  # after which a caller that says nothing is let go
+SECONDS = 60.0  # that a caller has for the head of a request, and again for its body
+HEAD = 1 << 15  # bytes of a request before its body
+SLOWEST = 1 << 14  # bytes a second; so much longer a body may take
 AT_ONCE = 4096  # connections; a further one is closed at once
+
+
+class _Bounded(io.RawIOBase):
+    """What a caller says: so many bytes at most, until a moment.
+
+    A socket's own timeout would begin anew with every byte, and a head's hundred lines may be long.
+    """
+
+    def __init__(self, connection: socket.socket) -> None:
+        super().__init__()
+        self._connection = connection
+        self._end, self._room = 0.0, 0
+
+    def allow(self, length: int) -> None:
+        """From now on so many bytes, and time for them."""
+        self._end, self._room = time.monotonic() + SECONDS + length / SLOWEST, length
+
+    def readable(self) -> bool:
+        """It is read from."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """What has come, as long as there is time and room."""
+        left = self._end - time.monotonic()
+        if left <= 0 or not self._room:
+            raise TimeoutError
+        self._connection.settimeout(left)
+        read = self._connection.recv_into(memoryview(buffer)[: self._room])
+        self._room -= read
+        return read
+
+
+class Budget:
+    """Bytes of several callers that may be held at once; one alone always fits.
+
+    Example:
+        >>> budget = Budget(10)
+        >>> with budget.taken(30) as first, budget.taken(1) as second:
+        ...     first, second
+        (True, False)
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._held = 0
+        self._turn = threading.Lock()
+
+    @contextmanager
+    def taken(self, amount: int) -> Generator[bool]:
+        """Whether there is room for so many bytes, which is theirs meanwhile."""
+        with self._turn:
+            fits = not self._held or self._held + amount <= self._most
+            self._held += amount if fits else 0
+        try:
+            yield fits
+        finally:
+            with self._turn:
+                self._held -= amount if fits else 0
 
 
 class Answering(BaseHTTPRequestHandler):
@@ -23,6 +85,27 @@ class Answering(BaseHTTPRequestHandler):
     timeout = SECONDS
     server_version = "tacit"
     sys_version = ""
+
+    def setup(self) -> None:
+        """Read with an end to it."""
+        super().setup()
+        self.rfile.close()
+        self._said = _Bounded(self.connection)
+        self.rfile = io.BufferedReader(self._said)
+
+    def handle_one_request(self) -> None:
+        """A request's head has one span of time, however it comes in."""
+        self._said.allow(HEAD)
+        super().handle_one_request()
+
+    def read(self, length: int) -> bytes:
+        """So much of the body, or what comes of it in time."""
+        self.allow(length)
+        return self.rfile.read(length)
+
+    def allow(self, length: int) -> None:
+        """So much of the body may come, and has time for it."""
+        self._said.allow(length)
 
     def log_message(self, format: str, *args: Any) -> None:
         """Who calls is nobody's business."""
@@ -47,6 +130,7 @@ class Answering(BaseHTTPRequestHandler):
 
     def begun(self, status: int, length: int, kind: str = "application/octet-stream") -> None:
         """The head of an answer; so many bytes follow."""
+        self.connection.settimeout(SECONDS)
         self.send_response(status)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(length))
@@ -62,11 +146,18 @@ class HttpsServer(ThreadingHTTPServer):
     request_queue_size = 128
 
     def __init__(
-        self, host: str, port: int, handler: type[Answering], certificate: Path, key: Path, of: str
+        self,
+        host: str,
+        port: int,
+        handler: type[Answering],
+        certificate: Path,
+        key: Path,
+        of: str,
+        at_once: int = AT_ONCE,
     ) -> None:
         """Bind with a certificate; ``of`` names what cannot listen where that fails."""
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        self._room = threading.BoundedSemaphore(AT_ONCE)
+        self._room = threading.BoundedSemaphore(at_once)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         try:

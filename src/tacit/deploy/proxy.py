@@ -16,12 +16,25 @@ from pathlib import Path
 from typing import Any
 
 from tacit.deploy.folders import made
-from tacit.deploy.wire import Frame, Kind, Place, Reason, Refused, framed, public_identity, unframed
+from tacit.deploy.wire import (
+    MAX_HEAD,
+    Frame,
+    Kind,
+    Place,
+    Reason,
+    Refused,
+    framed,
+    heading,
+    public_identity,
+    unframed,
+)
 from tacit.errors import TacitError
 from tacit.transport.sealed_reports import SEAL_BYTES
 
 LAYOUT = 1
-LITTLE = 1 << 25  # bytes of a message while nothing larger is expected
+SMALL = (
+    1 << 14
+)  # bytes of a message of which nothing is known; the server's and a device's frame, without parts
 _TABLES = """
 CREATE TABLE facts (name TEXT PRIMARY KEY, value BLOB NOT NULL);
 CREATE TABLE exchanges (nonce TEXT PRIMARY KEY, place TEXT NOT NULL, size INTEGER NOT NULL,
@@ -97,21 +110,30 @@ class ProxyService:
         """Let go of the file."""
         self._db.close()
 
-    @property
-    def most(self) -> int:
-        """How long a message may be now: as the server said of what is open, or little."""
-        with self._turn:
-            return self._most()
+    def expected(self, start: bytes) -> tuple[int, bool]:
+        """How long a message that begins so may be, and whether it names an exchange that is open.
 
-    def _most(self) -> int:
-        (most,) = self._db.execute("SELECT COALESCE(MAX(most), 0) FROM exchanges").fetchone()
-        return max(LITTLE, int(most))
+        The name of an open exchange is a secret of those who take part in it.
+        """
+        with self._turn:
+            return self._expected(start)
+
+    def _expected(self, start: bytes) -> tuple[int, bool]:
+        try:
+            kind, head = heading(start)
+        except Refused:
+            return SMALL, False
+        if kind is Kind.OPEN:
+            return SMALL + MAX_HEAD, False
+        nonce = str(head.get("nonce"))
+        row = self._db.execute("SELECT most FROM exchanges WHERE nonce = ?", (nonce,)).fetchone()
+        return (SMALL, False) if row is None or kind is not Kind.POST else (SMALL + row[0], True)
 
     def received(self, wire: bytes) -> bytes:
         """The answer to a frame; who is refused learns the name of the reason and nothing else."""
         with self._turn:
             try:
-                frame = unframed(wire, self._most())
+                frame = unframed(wire, self._expected(wire)[0])
                 with self._whole():
                     answer = self._answer(frame)
                 if frame.kind is Kind.FORGET:  # else the log beside the file would still hold it

@@ -7,22 +7,43 @@ import sys
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from tacit.deploy.https import SECONDS, Answering, HttpsServer
-from tacit.deploy.proxy import ProxyService
+from tacit.deploy.https import SECONDS, Answering, Budget, HttpsServer
+from tacit.deploy.proxy import SMALL, ProxyService
 from tacit.deploy.proxy_calls import ProxyLost, Send
 from tacit.errors import TacitError
 
+AT_ONCE = 512  # callers
+KNOWING = 1 << 28  # bytes held at once of callers who name an exchange that is open
+OTHERS = 1 << 26  # bytes held at once of all others: of the server, while it opens an exchange
+
 
 def listening(service: ProxyService, host: str, port: int, certificate: Path, key: Path) -> HttpsServer:
-    """A server for this proxy; ``serve_forever`` runs it."""
+    """A server for this proxy; ``serve_forever`` runs it.
+
+    Nobody's signature can be looked at before their message is there. So a little is read of anybody, and
+    more only of a message that begins as one that is waited for, and only while there is room for it.
+    """
+    knowing, others = Budget(KNOWING), Budget(OTHERS)
 
     class Answers(Answering):
         def do_POST(self) -> None:
-            length = self.body_length(service.most)
+            length = self.body_length(1 << 60)
             if length is None:
                 return
+            start = self.read(min(length, SMALL))
+            most, known = service.expected(start)
+            if length > most:
+                self.refused(413)
+                return
+            with (knowing if known else others).taken(length - len(start)) as fits:
+                if not fits:
+                    self.refused(503)
+                    return
+                self._answer(start + self.read(length - len(start)))
+
+        def _answer(self, wire: bytes) -> None:
             try:
-                answer = service.received(self.rfile.read(length))
+                answer = service.received(wire)
             except sqlite3.Error as error:  # a full disk: nothing was kept, it is sent again
                 sys.stderr.write(f"tacit: the proxy cannot write its file ({error}); free some space\n")
                 self.refused(503)
@@ -30,7 +51,7 @@ def listening(service: ProxyService, host: str, port: int, certificate: Path, ke
             self.begun(200, len(answer))
             self.wfile.write(answer)
 
-    return HttpsServer(host, port, Answers, certificate, key, "the proxy")
+    return HttpsServer(host, port, Answers, certificate, key, "the proxy", AT_ONCE)
 
 
 def host_and_port(address: str, of: str) -> tuple[str, int]:

@@ -170,13 +170,7 @@ def unframed(wire: bytes, most: int) -> Frame:
         raise Refused(Reason.OVERSIZED, f"{len(wire)} bytes where at most {most} are expected")
     if len(wire) < _FRAME.size + SIGNATURE_BYTES:
         raise Refused(Reason.TRUNCATED)
-    mark, version, kind, head_length, count = _FRAME.unpack_from(wire)
-    if mark != _MARK or kind not in Kind.__members__.values():
-        raise Refused(Reason.MALFORMED, "it is none of ours")
-    if version != VERSION:
-        raise Refused(Reason.VERSION, f"version {version}, here {VERSION}")
-    if head_length > MAX_HEAD or count > MAX_PARTS:
-        raise Refused(Reason.OVERSIZED, "it announces more than can be")
+    kind, head_length, count = _begun(wire)
     at = _FRAME.size + _LENGTH.size * count
     end = len(wire) - SIGNATURE_BYTES
     if at > end:
@@ -191,7 +185,33 @@ def unframed(wire: bytes, most: int) -> Frame:
     for length in lengths:
         parts.append(wire[at : at + length])
         at += length
-    return Frame(Kind(kind), head, tuple(parts), wire[end:], wire[:end])
+    return Frame(kind, head, tuple(parts), wire[end:], wire[:end])
+
+
+def heading(start: bytes) -> tuple[Kind, dict[str, Any]]:
+    """What a frame that begins so is, and its head (nothing where it is not whole).
+
+    Example:
+        >>> heading(framed(Kind.FETCH, {"slot": 3}, [bytes(1000)], b"i" * 32)[:100])
+        (<Kind.FETCH: 14>, {'slot': 3})
+    """
+    if len(start) < _FRAME.size:
+        raise Refused(Reason.TRUNCATED)
+    kind, head_length, count = _begun(start)
+    at = _FRAME.size + _LENGTH.size * count
+    return kind, _head(start[at : at + head_length]) if at + head_length <= len(start) else {}
+
+
+def _begun(start: bytes) -> tuple[Kind, int, int]:
+    """A frame's kind, the length of its head and the number of its parts."""
+    mark, version, kind, head_length, count = _FRAME.unpack_from(start)
+    if mark != _MARK or kind not in Kind.__members__.values():
+        raise Refused(Reason.MALFORMED, "it is none of ours")
+    if version != VERSION:
+        raise Refused(Reason.VERSION, f"version {version}, here {VERSION}")
+    if head_length > MAX_HEAD or count > MAX_PARTS:
+        raise Refused(Reason.OVERSIZED, "it announces more than can be")
+    return Kind(kind), head_length, count
 
 
 def _head(raw: bytes) -> dict[str, Any]:
@@ -253,5 +273,6 @@ def key_told(text: str, option: str, remedy: str) -> bytes:
 
 
 __all__ = [
-    "Frame", "Kind", "No", "Place", "Reason", "Refused", "framed", "key_told", "public_identity", "unframed",
+    "Frame", "Kind", "No", "Place", "Reason", "Refused", "framed", "heading", "key_told", "public_identity",
+    "unframed",
 ]  # fmt: skip

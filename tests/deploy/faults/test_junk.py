@@ -13,7 +13,7 @@ from tacit.deploy.founding import founded
 from tacit.deploy.history import History
 from tacit.deploy.identity import Identity
 from tacit.deploy.participation import Participant
-from tacit.deploy.proxy import LITTLE, ProxyService
+from tacit.deploy.proxy import SMALL, ProxyService
 from tacit.deploy.store import DeviceStore
 from tacit.deploy.wire import Kind, framed, public_identity, unframed
 from tacit.errors import TacitError
@@ -171,13 +171,20 @@ def test_a_letter_to_nobody_is_malformed_and_leaves_nothing(readers, tmp_path):
 
 
 def test_the_proxy_takes_no_more_than_the_server_said(tmp_path):
-    service, place = opened(tmp_path, most=LITTLE + 5000)
-    assert service.most == LITTLE + 5000
+    service, place = opened(tmp_path, most=100_000)
     head = {**place, **LETTERS, "slot": 1, "readers": [2]}
-    assert said(service, framed(Kind.POST, head, [b"", bytes(LITTLE + 5000)], b"\x01" * 32)) == "oversized"
-    assert said(service, framed(Kind.POST, head, [b"", bytes(LITTLE + 1000)], b"\x01" * 32)) == "KEPT"
+
+    def letter(length, **changed):
+        return framed(Kind.POST, {**head, **changed}, [b"", bytes(length)], b"\x01" * 32)
+
+    assert service.expected(letter(5)[:300]) == (SMALL + 100_000, True)
+    assert service.expected(letter(5, nonce="guessed")[:300]) == (SMALL, False)
+    assert service.expected(b"no frame") == (SMALL, False)
+    assert said(service, letter(100_000 + SMALL)) == "oversized"
+    assert said(service, letter(SMALL, nonce="guessed")) == "oversized"
+    assert said(service, letter(100_000)) == "KEPT"
     assert said(service, framed(Kind.FORGET, place, [], SERVER)) == "KEPT"
-    assert service.most == LITTLE
+    assert service.expected(letter(5)[:300]) == (SMALL, False)
     service.close()
 
 

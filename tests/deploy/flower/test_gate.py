@@ -42,7 +42,7 @@ class Engine(Answering):
     seen: ClassVar[list[Any]] = []
 
     def do_POST(self):
-        body = self.rfile.read(int(self.headers["Content-Length"]))
+        body = self.read(int(self.headers["Content-Length"]))
         self.seen.append((self.path, body, self.headers))
         answer = b"engine:" + body
         self.send_response(200 if body != b"fail" else 503)
