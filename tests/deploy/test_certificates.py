@@ -27,6 +27,15 @@ def test_a_certificate_is_made_once_and_its_authority_outlives_it(tmp_path):
     ssl.create_default_context(cafile=str(first.authority))
 
 
+def test_keys_take_no_old_files_permissions(tmp_path):
+    for name in ("ca.key", "server.key"):
+        (tmp_path / name).write_text("old")
+        (tmp_path / name).chmod(0o666)
+    Authority.made(tmp_path).vouched("server", ["127.0.0.1"])
+    for name in ("ca.key", "server.key"):
+        assert (tmp_path / name).stat().st_mode & 0o077 == 0
+
+
 @pytest.mark.parametrize("why", ["ends soon", "another address", "damaged"])
 def test_it_is_made_anew_by_the_same_authority(tmp_path, why):
     authority = Authority.made(tmp_path)

@@ -339,3 +339,23 @@ def test_an_identity_signs_and_stays(store):
     assert not verified("nonsense AAAA", b"m", b"")
     file = mine.written(store.folder / "node.key")
     assert file.stat().st_mode & 0o077 == 0
+
+
+def test_a_private_key_takes_neither_an_old_files_permissions_nor_a_links_place(store, tmp_path):
+    mine, file, elsewhere = Identity.of(store), tmp_path / "node.key", tmp_path / "elsewhere"
+    file.write_text("old")
+    file.chmod(0o644)
+    with file.open("rb") as reader:  # who opened the old file reads the old file
+        mine.written(file)
+        assert reader.read() == b"old"
+    assert file.stat().st_mode & 0o077 == 0
+    elsewhere.write_text("old")
+    file.unlink()
+    file.symlink_to(elsewhere)
+    mine.written(file)
+    assert elsewhere.read_text() == "old"
+    assert not file.is_symlink()
+    assert file.read_bytes() == mine.private_pem
+    with pytest.raises(TacitError, match="cannot write"):
+        mine.written(tmp_path)
+    assert sorted(found.name for found in tmp_path.glob(".*")) == []

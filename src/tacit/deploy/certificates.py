@@ -2,13 +2,12 @@
 
 import datetime
 import ipaddress
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tacit.deploy.folders import made
+from tacit.deploy.folders import appearing, made
 from tacit.errors import TacitError
 
 DAYS = 365
@@ -190,9 +189,5 @@ def _pem(key: Any) -> bytes:
 
 
 def _write(file: Path, content: bytes, *, private: bool) -> None:
-    try:
-        handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600 if private else 0o644)
-        with os.fdopen(handle, "wb") as opened:
-            opened.write(content)
-    except OSError as error:
-        raise TacitError(f"cannot write {file} ({error.strerror})", "choose another folder") from error
+    with appearing(file, 0o600 if private else 0o644) as draft:
+        draft.write_bytes(content)

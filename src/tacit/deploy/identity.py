@@ -1,13 +1,12 @@
 """Who a device is to a server: a key pair made on the device; only the public half is ever shown."""
 
 import hashlib
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tacit.deploy.folders import appearing
 from tacit.deploy.store import DeviceStore
-from tacit.errors import TacitError
 
 _NAME = "identity"
 
@@ -73,12 +72,8 @@ class Identity:
 
     def written(self, file: Path) -> Path:
         """The private half in a file only its owner can read, for programs that want one."""
-        try:
-            handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-            with os.fdopen(handle, "wb") as opened:
-                opened.write(self.private_pem)
-        except OSError as error:
-            raise TacitError(f"cannot write {file} ({error.strerror})", "choose another path") from error
+        with appearing(file) as draft:
+            draft.write_bytes(self.private_pem)
         return file
 
 

@@ -7,14 +7,14 @@ secure sum while the sum runs; those are wiped when it closes.
 import json
 import sqlite3
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tacit.deploy.folders import made
+from tacit.deploy.folders import appearing, made
 from tacit.deploy.plain import arrays_to_bytes, bytes_to_arrays, flattened, restored
 from tacit.errors import TacitError
 from tacit.federation.federation import Casting
@@ -82,15 +82,13 @@ class Journal:
                 f"{folder} holds a server already", "continue it without a method, or give another folder"
             )
         made(folder)
-        path.touch(mode=0o600)
-        journal = cls(path)
-        with journal.whole():
+        with appearing(path) as draft, closing(cls(draft)) as journal, journal.whole():
             for table in _TABLES.split(";"):
                 if table.strip():
                     journal._db.execute(table)
             for name, value in {**facts, "layout": LAYOUT.encode()}.items():
                 journal.keep(name, value)
-        return journal
+        return cls(path)
 
     @classmethod
     def opened(cls, folder: Path) -> "Journal":

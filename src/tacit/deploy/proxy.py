@@ -11,11 +11,11 @@ import secrets
 import sqlite3
 import threading
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from tacit.deploy.folders import made
+from tacit.deploy.folders import appearing, made
 from tacit.deploy.wire import (
     MAX_HEAD,
     Frame,
@@ -75,13 +75,11 @@ class ProxyService:
                 f"{folder} holds a proxy already", "start it without --init, or give another folder"
             )
         made(folder)
-        file.touch(mode=0o600)
-        db = sqlite3.connect(file)
-        db.executescript(f"{_TABLES} PRAGMA user_version = {LAYOUT};")
-        facts = {"identity": secrets.token_bytes(32), "server": server}
-        db.executemany("INSERT INTO facts VALUES (?, ?)", facts.items())
-        db.commit()
-        db.close()
+        with appearing(file) as draft, closing(sqlite3.connect(draft)) as db:
+            db.executescript(f"{_TABLES} PRAGMA user_version = {LAYOUT};")
+            facts = {"identity": secrets.token_bytes(32), "server": server}
+            db.executemany("INSERT INTO facts VALUES (?, ?)", facts.items())
+            db.commit()
         return cls(folder)
 
     @classmethod

@@ -4,6 +4,8 @@ A kill is a process that is gone between two writes: what it had in memory is dr
 folder. The federation must end with the model, the ledger and the bytes it has without any kill.
 """
 
+import subprocess
+import sys
 from collections import Counter
 from dataclasses import replace
 
@@ -125,6 +127,47 @@ def test_a_server_killed_around_every_write_ends_the_same(name, when, unharmed, 
     assert kills >= 4
     assert_same(ended(whole), unharmed[name])
     assert_proxy_forgot(whole, passed)
+
+
+FOUNDED = """
+import itertools, os, pathlib, sys
+from tacit.deploy.journal import Journal
+
+which, place = sys.argv[1], pathlib.Path(sys.argv[2])
+kind, given = {"server": (Journal, {"charter": b"c"}), "proxy": (ProxyService, bytes(32))}[which]
+
+def founding(folder, moment):
+    '''In a process of its own, which is killed at its so many-th call; its exit status.'''
+    if child := os.fork():
+        return os.waitpid(child, 0)[1]
+    calls = itertools.count(1)
+    def killed(frame, event, argument):
+        if event.endswith("call") and "tacit" in frame.f_code.co_filename and next(calls) == moment:
+            os.kill(os.getpid(), 9)
+    sys.setprofile(killed)
+    kind.created(folder, given)
+    os._exit(0)
+
+for moment in itertools.count(1):
+    folder = place / str(moment)
+    status = founding(folder, moment)
+    if not (folder / f"{which}.sqlite").exists():
+        assert founding(folder, 0) == 0
+    kind.opened(folder).close()
+    assert not list(folder.glob("*.part")) and not list(folder.glob(".*"))
+    if status == 0:
+        print(moment)
+        break
+"""
+
+
+@pytest.mark.parametrize("which", ["server", "proxy"])
+def test_a_folder_killed_while_it_is_founded_is_opened_or_founded_again(which, tmp_path):
+    """Real processes, each killed one call later, until one gets through."""
+    run = [sys.executable, "-c", FOUNDED, which, str(tmp_path)]
+    told = subprocess.run(run, capture_output=True, text=True, check=False, timeout=300)
+    assert told.stderr == ""
+    assert int(told.stdout) > 20
 
 
 def test_masked_messages_are_overwritten_once_their_sum_is_over(tmp_path, monkeypatch):
