@@ -135,6 +135,27 @@ def test_the_servers_key_is_made_once_and_is_its_identity(here):
     assert (here / "new" / "server.key").stat().st_mode & 0o077 == 0
 
 
+def test_a_founding_killed_before_the_keys_file_was_written_keeps_the_servers_key(here, monkeypatch):
+    class Killed(BaseException):
+        pass
+
+    def killed(*given):
+        raise Killed
+
+    monkeypatch.setattr("tacit.deploy.running._kept", killed)
+    vouching, wanted = (
+        Authority.made(here / "proxys").certificate,
+        Experiment("fedrec++", data=SMALL, rounds=1),
+    )
+    with pytest.raises(Killed):
+        found(here / "new", wanted, 2, "https://localhost:1", KEY, None, vouching)
+    monkeypatch.undo()
+    journal = Journal.opened(here / "new")
+    assert Charter.of(RunAbout.decoded(journal.fact("charter"))).server == server_key(here / "new")
+    assert journal.fact("proxy ca") == vouching.read_bytes()
+    journal.close()
+
+
 def test_devices_are_given_both_certificates_where_another_vouches_for_the_proxy(here):
     from tacit.deploy.running import trusted
 

@@ -26,12 +26,14 @@ def founded(
     identity: bytes | None = None,
     proxy: bytes = b"",
     proxy_address: str = "",
+    vouching: bytes = b"",
     seeded: int | None = None,
     allowed: Sequence[str] | None = None,
     accuracy: Accuracy | None = None,
 ) -> Journal:
     """A new server's journal. What cannot run on devices is refused before anything is written.
 
+    ``vouching`` is the certificate of who vouches for the proxy, where that is not who does for the server.
     ``allowed`` are the fingerprints of the devices that may enrol; without it whoever the engine lets in.
     """
     from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey  # loads on first use
@@ -45,6 +47,7 @@ def founded(
         "opener": opener,
         "kept": secrets.token_bytes(32),
         "charter": charter.announced.encoded(),
+        "proxy ca": vouching,
     }
     if allowed is not None:
         facts["allowed"] = json.dumps(sorted(allowed)).encode()

@@ -23,6 +23,7 @@ from tacit.round import ServerState
 from tacit.types import Index
 
 LAYOUT = "2"
+DATABASE = "server.sqlite"
 _TABLES = """
 CREATE TABLE facts (name TEXT PRIMARY KEY, value BLOB NOT NULL);
 CREATE TABLE devices (slot INTEGER PRIMARY KEY, identity BLOB NOT NULL, letters BLOB NOT NULL,
@@ -76,7 +77,7 @@ class Journal:
     @classmethod
     def created(cls, folder: Path, facts: Mapping[str, bytes]) -> "Journal":
         """A new journal holding the run's charter and the server's secrets."""
-        path = folder / "server.sqlite"
+        path = folder / DATABASE
         if path.exists():
             raise TacitError(
                 f"{folder} holds a server already", "continue it without a method, or give another folder"
@@ -93,7 +94,7 @@ class Journal:
     @classmethod
     def opened(cls, folder: Path) -> "Journal":
         """The journal of a server that was stopped or killed."""
-        path = folder / "server.sqlite"
+        path = folder / DATABASE
         if not path.is_file():
             raise TacitError(f"{folder} holds no server", "make one: tacit server DIR METHOD --people N")
         journal = cls(path)

@@ -1,9 +1,9 @@
 """What ``tacit server`` does: founding, admitting, serving, in the server's folder."""
 
 import json
-import os
 import secrets
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,9 +13,9 @@ from tacit.deploy.accuracy import Accuracy
 from tacit.deploy.certificates import Certified, certificate_in, own_certificate
 from tacit.deploy.channel import Pace, Unwatched
 from tacit.deploy.flower_server import Listening, admitted, refuse_no_key, serve, shut_out
-from tacit.deploy.folders import made
+from tacit.deploy.folders import appearing, made
 from tacit.deploy.founding import announced, founded
-from tacit.deploy.journal import Journal
+from tacit.deploy.journal import DATABASE, Journal
 from tacit.deploy.proxy_http import host_and_port
 from tacit.deploy.up import needs_proxy
 from tacit.deploy.wire import key_told, public_identity
@@ -33,22 +33,20 @@ def server_key(folder: Path) -> bytes:
 def _identity(folder: Path) -> bytes:
     """The server's key, a fresh one where the folder has none yet."""
     file = folder / KEY
-    return (
-        bytes.fromhex(file.read_text(encoding="ascii").strip()) if file.exists() else secrets.token_bytes(32)
-    )
+    if file.exists():
+        return bytes.fromhex(file.read_text(encoding="ascii").strip())
+    if (folder / DATABASE).is_file():  # whoever founded it was killed before the key's file was written
+        with closing(Journal.opened(folder)) as journal:
+            return journal.fact("identity") or secrets.token_bytes(32)
+    return secrets.token_bytes(32)
 
 
 def _kept(identity: bytes, folder: Path) -> bytes:
     """The key, now in its file, which its owner alone can read."""
     file = made(folder) / KEY
-    if file.exists():
-        return identity
-    try:
-        handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(handle, "w", encoding="ascii") as opened:
-            opened.write(identity.hex() + "\n")
-    except OSError as error:
-        raise TacitError(f"cannot write {file} ({error.strerror})", "choose another folder") from error
+    if not file.exists():
+        with appearing(file) as draft:
+            draft.write_text(identity.hex() + "\n", encoding="ascii")
     return identity
 
 
@@ -88,10 +86,10 @@ def found(
         identity=identity,
         proxy=key if wanted else b"",
         proxy_address=proxy if wanted else "",
+        vouching=vouching,
         allowed=(),
         accuracy=asked,
     )
-    journal.keep("proxy ca", vouching)
     journal.close()
     _kept(identity, folder)
 
