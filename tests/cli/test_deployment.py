@@ -6,7 +6,9 @@ import pytest
 
 from tacit.cli.main import main
 from tacit.config.experiment import Experiment
+from tacit.deploy.about import RunAbout
 from tacit.deploy.certificates import Authority
+from tacit.deploy.charter import Charter
 from tacit.deploy.identity import Identity
 from tacit.deploy.journal import Journal
 from tacit.deploy.running import found, keys_in, server_key
@@ -123,8 +125,6 @@ def test_a_revoked_key_stays_out(here, capsys):
 
 
 def test_the_servers_key_is_made_once_and_is_its_identity(here):
-    from tacit.deploy.about import RunAbout
-    from tacit.deploy.charter import Charter
 
     key = server_key(here / "new")
     found(here / "new", Experiment("fedrec", data=SMALL, rounds=1), 2, "", "")
