@@ -19,10 +19,12 @@ class Visitor:
     """A plain client that keeps one cookie, as a browser would."""
 
     def __init__(self, server):
-        self.server, self.cookie = server, ""
+        self.server, self.cookie, self.within = server, "", True
 
     def ask(self, method, path, body=None, host=None, **headers):
         port = self.server.server_address[1]
+        if self.within:
+            path = self.server.at + path
         line = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
         sent = {"Host": host or f"127.0.0.1:{port}", **{k.replace("_", "-"): v for k, v in headers.items()}}
         if self.cookie:
@@ -45,7 +47,7 @@ class Visitor:
 
     def let_in(self):
         status, headers, _ = self.get(f"/?key={self.server.key}")
-        assert (status, headers["Location"]) == (303, "/")
+        assert (status, headers["Location"]) == (303, f"{self.server.at}/")
         return self
 
     def token(self):
@@ -113,7 +115,9 @@ def test_pages_load_and_run_nothing(served):
         assert headers["Cache-Control"] == "no-store"
         assert headers["Referrer-Policy"] == "same-origin"
         assert not re.search(r"<script|\son\w+=|javascript:|@import|style=", text)
-        assert set(re.findall(r'(?:src|href|action)="([^"#]*)"', text)) <= {
+        links = set(re.findall(r'(?:src|href|action)=["\']([^"\'#]+)["\']', text)) - {"data:,"}
+        assert all(link.startswith(f"{server.at}/") for link in links)
+        assert {link.removeprefix(server.at) for link in links} <= {
             *(
                 "/",
                 "/have",
@@ -122,7 +126,6 @@ def test_pages_load_and_run_nothing(served):
                 "/settings",
                 "/forget",
                 "/style.css",
-                "data:,",
                 "/pause",
                 "/limits",
             ),
@@ -132,6 +135,57 @@ def test_pages_load_and_run_nothing(served):
     cookie = Visitor(server).get(f"/?key={server.key}")[1]["Set-Cookie"]
     assert "HttpOnly" in cookie
     assert "SameSite=Strict" in cookie
+    assert cookie.endswith(f"; Path={server.at}")
+
+
+def test_the_link_lets_one_browser_in_once_and_its_key_is_no_cookie(served):
+    server, _ = served
+    link = server.link
+    assert link.startswith(f"{server.origin}{server.at}/?key=")
+    path, told = link.removeprefix(server.origin + server.at), []
+    server.renewed = told.append
+    owner, later = Visitor(server), Visitor(server)
+    assert owner.get(path)[0] == 303
+    assert owner.get("/have")[0] == 200
+    assert told == [server.link]
+    assert told != [link]
+    assert later.get(path)[0] == 403  # out of the history
+    assert later.cookie == ""
+    key = path.partition("=")[2]
+    for guess in (key, server.key):
+        later.cookie = f"tacit_device={guess}"
+        assert later.get("/have")[0] == 403
+    assert key not in owner.cookie
+    assert Visitor(server).get(told[0].removeprefix(server.origin + server.at))[0] == 303
+
+
+def test_a_cookie_that_another_program_was_sent_is_of_no_use_without_the_path(served):
+    """Cookies know no port; the path in front is what keeps this one from others on this machine."""
+    server, _ = served
+    thief = Visitor(server)
+    thief.within, thief.cookie = False, f"tacit_device={server.cookie}"
+    for path in ("/", "/have", "/settings", f"/?key={server.key[:-1]}x", f"{server.at}x/have", server.at):
+        status, headers, text = thief.get(path)
+        assert status == 403
+        assert server.at not in text + str(headers)
+    assert thief.get("/style.css")[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("site", "status"), [("none", 200), ("same-origin", 200), ("same-site", 403), ("cross-site", 403)]
+)
+def test_requests_that_a_browser_says_come_from_elsewhere_are_refused(served, site, status):
+    server, store = served
+    owner = Visitor(server).let_in()
+    assert owner.get("/have", Sec_Fetch_Site=site)[0] == status
+    token = owner.token()
+    form = urlencode({"do": "pause", "token": token})
+    assert owner.ask("POST", "/pause", form, Sec_Fetch_Site=site)[0] == (303 if status == 200 else 403)
+    assert bool(store.paused) == (status == 200)
+    if status == 403:
+        key = server.key
+        assert owner.get(f"/?key={key}", Sec_Fetch_Site=site)[0] == 403
+        assert server.key == key
 
 
 def test_changes_need_the_forms_token_and_origin(served):

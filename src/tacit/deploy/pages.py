@@ -308,7 +308,7 @@ def forgotten() -> str:
 
 def refused(title: str, why: str) -> str:
     """A page for what cannot be done."""
-    return page(title, "", "", card(title, f"<p>{escape(why)}</p><p><a href='/'>Back</a></p>", "warn"))
+    return page(title, "", "", card(title, f'<p>{escape(why)}</p><p><a href="/">Back</a></p>', "warn"))
 
 
 def _no_list(error: TacitError) -> str:

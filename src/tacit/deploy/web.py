@@ -1,11 +1,14 @@
 """The person's page: a small server on this machine's loopback address, for one person at a time.
 
-Who may look: whoever was given the link (it carries a key that is then kept in a cookie), on this machine.
-Requests that name another host are refused (a foreign site cannot rebind its name to this page), changes
-need a token that only this page's forms carry, and the browser is told to load and run nothing else.
+Who may look: whoever was given the link, on this machine. It carries a key that works once and is exchanged
+for a cookie. A cookie knows no port, so it holds for a path nobody else can guess: other programs that this
+browser visits on this machine are not sent it. Requests that name another host are refused (a foreign site
+cannot rebind its name to this page), and so are those that a browser says come from elsewhere; changes need a
+token that only this page's forms carry, and the browser is told to load and run nothing else.
 """
 
 import hmac
+import re
 import secrets
 import sys
 import threading
@@ -24,6 +27,7 @@ from tacit.errors import TacitError
 COOKIE = "tacit_device"
 STYLE = files("tacit.deploy").joinpath("page.css").read_text(encoding="utf-8")
 MOST_POSTED = 1 << 16
+_OURS = re.compile(r'(href|action)="/')  # in a page's text quotes are escaped: these are its own links
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; img-src data:; form-action 'self'; "
     "base-uri 'none'; frame-ancestors 'none'",
@@ -60,8 +64,13 @@ class PageServer(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, store: DeviceStore, person: str, port: int) -> None:
-        """Bind to the loopback address; port 0 takes any free one."""
+    def __init__(
+        self, store: DeviceStore, person: str, port: int, renewed: Callable[[str], None] | None = None
+    ) -> None:
+        """Bind to the loopback address; port 0 takes any free one.
+
+        ``renewed`` is told the next link once the present one was used.
+        """
         try:
             super().__init__(("127.0.0.1", port), _Handler)
         except OSError as error:
@@ -70,7 +79,9 @@ class PageServer(ThreadingHTTPServer):
             ) from error
         self.store = store
         self.person = person
-        self.key = secrets.token_urlsafe(24)
+        self.at = f"/{secrets.token_urlsafe(12)}"
+        self.key, self.cookie = secrets.token_urlsafe(24), secrets.token_urlsafe(24)
+        self.renewed = renewed or (lambda link: None)  # noqa: ARG005
         self.pages = Pages(store, person, secrets.token_urlsafe(24))
         self.turn = threading.Lock()
         self.said = ""
@@ -82,8 +93,17 @@ class PageServer(ThreadingHTTPServer):
 
     @property
     def link(self) -> str:
-        """The address with the key that lets a browser in."""
-        return f"{self.origin}/?key={self.key}"
+        """The address with the key that lets a browser in, once."""
+        return f"{self.origin}{self.at}/?key={self.key}"
+
+    def let_in(self, key: str) -> bool:
+        """Whether this is the link's key; then it is no more."""
+        with self.turn:
+            if not _same(key, self.key):
+                return False
+            self.key = secrets.token_urlsafe(24)
+        self.renewed(self.link)
+        return True
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -102,6 +122,8 @@ class _Handler(BaseHTTPRequestHandler):
     server_version = "tacit"
     sys_version = ""
     timeout = 30
+    _path = ""
+    _within = ""  # in front of the page's own links, for whoever was let in; strangers are not told it
 
     def log_message(self, format: str, *args: Any) -> None:
         """Nothing: a log of a person's clicks is one more thing to leak."""
@@ -122,19 +144,25 @@ class _Handler(BaseHTTPRequestHandler):
         if self.headers.get("Host", "") not in self.server.hosts:
             self._send(HTTPStatus.MISDIRECTED_REQUEST, refused("Not here", "This page has another address."))
             return
-        url = urlsplit(self.path)
-        if url.path == "/style.css" and self.command != "POST":
+        if self.headers.get("Sec-Fetch-Site", "none") not in {"none", "same-origin"}:
+            why = "Another page sent you here. Open the link that the device printed."
+            self._send(HTTPStatus.FORBIDDEN, refused("Not from there", why))
+            return
+        url, at = urlsplit(self.path), self.server.at
+        self._path = url.path.removeprefix(at)
+        if self._path == "/style.css" and self.command != "POST":
             self._send(HTTPStatus.OK, STYLE, "text/css")
             return
         given = parse_qs(url.query).get("key", [""])[0]
-        if given and _same(given, self.server.key) and self.command == "GET":
-            cookie = f"{COOKIE}={self.server.key}; HttpOnly; SameSite=Strict; Path=/"
-            self._send(HTTPStatus.SEE_OTHER, "", extra={"Location": "/", "Set-Cookie": cookie})
+        if given and self.command == "GET" and self.server.let_in(given):
+            cookie = f"{COOKIE}={self.server.cookie}; HttpOnly; SameSite=Strict; Path={at}"
+            self._send(HTTPStatus.SEE_OTHER, "", extra={"Location": f"{at}/", "Set-Cookie": cookie})
             return
-        if not _same(self._cookie(), self.server.key):
-            why = "Open the link that the device printed: it lets your browser in."
+        if not url.path.startswith(f"{at}/") or not _same(self._cookie(), self.server.cookie):
+            why = "Open the link that the device printed last: it lets one browser in, once."
             self._send(HTTPStatus.FORBIDDEN, refused("Who is it?", why))
             return
+        self._within = at
         with self.server.turn:
             self._made(made)
 
@@ -142,7 +170,7 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             self._send(HTTPStatus.OK, made())
         except _Done as done:
-            self._send(HTTPStatus.SEE_OTHER, "", extra={"Location": done.where})
+            self._send(HTTPStatus.SEE_OTHER, "", extra={"Location": f"{self._within}{done.where}"})
         except _NotFound:
             self._send(HTTPStatus.NOT_FOUND, refused("There is no such page", "Go back to the first one."))
         except _Forged:
@@ -166,9 +194,9 @@ class _Handler(BaseHTTPRequestHandler):
             "/settings": lambda: pages.settings(said),
             "/forget": lambda: pages.forgetting(said),
         }
-        if url.path not in routes:
+        if self._path not in routes:
             raise _NotFound
-        return routes[url.path]()
+        return routes[self._path]()
 
     def _post(self) -> str:
         posted = self._posted()
@@ -178,10 +206,9 @@ class _Handler(BaseHTTPRequestHandler):
             "/limits": self._limit,
             "/forget": self._forget,
         }
-        path = urlsplit(self.path).path
-        if path not in changes:
+        if self._path not in changes:
             raise _NotFound
-        return changes[path](posted)
+        return changes[self._path](posted)
 
     def _posted(self) -> dict[str, str]:
         """The form, if it is one of ours: same origin, and with the token only our pages hold."""
@@ -243,7 +270,7 @@ class _Handler(BaseHTTPRequestHandler):
         kind: str = "text/html",
         extra: Mapping[str, str] | None = None,
     ) -> None:
-        body = text.encode()
+        body = _OURS.sub(rf'\1="{self._within}/', text).encode()
         self.send_response(status)
         for name, value in {**HEADERS, **(extra or {})}.items():
             self.send_header(name, value)
@@ -269,7 +296,12 @@ def _same(given: str, known: str) -> bool:
 def serve_page(store: DeviceStore, user: str, port: int, *, quiet: bool = False) -> int:
     """Serve the person's page until Ctrl-C, or until they are forgotten."""
     person = store.person_meant(user)
-    with PageServer(store, person, port) as server:
+
+    def renewed(link: str) -> None:
+        if not quiet:
+            sys.stderr.write(f"a browser was let in; for another one: {link}\n")
+
+    with PageServer(store, person, port, renewed) as server:
         sys.stdout.write(f"{server.link}\n")
         sys.stdout.flush()
         if not quiet:
