@@ -73,3 +73,23 @@ def test_a_full_disk_on_the_server_is_one_line(tmp_path, monkeypatch):
     monkeypatch.setattr(flower_server, "_served_on", full)
     with pytest.raises(TacitError, match=r"cannot be written .*disk is full.*; free some space"):
         served(tmp_path / "here", "127.0.0.1", 9, None, (), 60.0, flower_server.Unwatched())
+
+
+def test_the_engines_secret_is_made_anew_at_each_start(tmp_path, monkeypatch):
+    from tacit.deploy import flower_engine
+
+    own = Authority.made(tmp_path).vouched("server", ["127.0.0.1"])
+    for name in ("needed", "begun", "_program"):
+        monkeypatch.setattr(flower_engine, name, lambda *_: [])
+    secrets = set()
+    for _ in range(2):
+        port = flower_engine.free_port()
+        started = flower_engine.SuperLink.started(
+            tmp_path / "engine", own.certificate, own.key, "127.0.0.1", port
+        )
+        started.gate.server_close()
+        file = tmp_path / "engine" / "engine.secret"
+        assert file.read_bytes() == started.secret
+        assert file.stat().st_mode & 0o077 == 0
+        secrets.add(started.secret)
+    assert len(secrets) == 2

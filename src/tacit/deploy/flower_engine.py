@@ -23,6 +23,7 @@ from typing import Any
 from tacit.deploy.certificates import Authority
 from tacit.deploy.children import begun, ended
 from tacit.deploy.flower_gate import gate
+from tacit.deploy.folders import appearing
 from tacit.deploy.https import HttpsServer, in_background
 from tacit.errors import TacitError
 
@@ -102,9 +103,8 @@ class SuperLink:
         folder.mkdir(parents=True, exist_ok=True)
         folder.chmod(0o700)
         secret = folder / "engine.secret"
-        if not secret.exists():
-            secret.touch(mode=0o600)
-            secret.write_bytes(secrets.token_hex(32).encode())
+        with appearing(secret) as draft:
+            draft.write_bytes(secrets.token_hex(32).encode())
         own = Authority.made(folder / "loopback").vouched("engine", [LOOPBACK])
         inner = f"{LOOPBACK}:{free_port()}"
         command = [

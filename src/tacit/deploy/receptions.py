@@ -123,7 +123,11 @@ class Shuffled(Reception):
 
 @dataclass
 class Summed(Reception):
-    """A secure sum of several legs; every masked message is journaled first, so that a kill loses nothing."""
+    """A secure sum of several legs. What was taken is journaled before a leg is closed and anything is sent.
+
+    So a kill loses nothing that others were told of; a message refused leaves no trace, and a sender whose
+    message was not journaled any more is asked again.
+    """
 
     step: int
     journal: Journal

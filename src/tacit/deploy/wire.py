@@ -228,8 +228,9 @@ def _head(raw: bytes) -> dict[str, Any]:
 class Place:
     """Where a message belongs: a run, a round, an exchange, one opening of it, and a step within.
 
-    ``nonce`` is fresh whenever an exchange is opened for the first time, so that an answer to another
-    opening cannot be passed off as one to this.
+    ``nonce`` is drawn from the server's key, the run, the round and the exchange: nobody else can tell it
+    beforehand, an answer to another opening cannot be passed off as one to this, and a server put back to an
+    older state asks the same question under the same name, which is answered with the same bytes.
     """
 
     run: str
