@@ -124,11 +124,12 @@ def test_an_update_that_is_no_number_becomes_an_empty_one():
 def test_against_the_sum_it_is_worth_the_gaussian_and_alone_one_share():
     """At 2^15 steps the discrete mechanisms cost almost what the Gaussian does."""
     for make in KINDS:
-        claim = make(noise=1.5, honest=30, clip=2.0).event(Claim.unbounded("raw"), None, FACTS)
+        guard = chain(make(noise=1.5, honest=30, clip=2.0))
+        claim = guard.event(Claim.unbounded("raw"), guard.init(), FACTS)
         gaussian = epsilon([Gaussian(3.0, 2.0)], 1e-6, Adjacency.ADD_REMOVE).value
         released = epsilon([claim.event(Observer.RELEASE)], 1e-6, Adjacency.ADD_REMOVE).value
         assert gaussian < released < 1.1 * gaussian
-        assert claim.summed == claim.event(Observer.RELEASE)
+        assert claim.summed.event == claim.event(Observer.RELEASE)
         alone = epsilon([claim.event(Observer.SERVER)], 1e-6, Adjacency.ADD_REMOVE).value
         assert alone > 4 * released
 
@@ -136,7 +137,7 @@ def test_against_the_sum_it_is_worth_the_gaussian_and_alone_one_share():
 def test_fewer_answers_than_counted_on_are_less_noise_more_are_not_more():
     stage = skellam(noise=1.5, honest=30, clip=2.0)
     variances = [
-        stage.event(Claim.unbounded("raw"), None, RoundFacts(0, "t", 50, 50, answered)).summed.variance
+        stage.event(Claim.unbounded("raw"), None, RoundFacts(0, "t", 50, 50, answered)).summed.event.variance
         for answered in (15, 30, 45)
     ]
     assert variances[0] == pytest.approx(variances[1] / 2)

@@ -73,14 +73,29 @@ class Bound:
 
 
 @dataclass(frozen=True)
+class Summed:
+    """What the exact sum of all messages shows, and what that relies on.
+
+    Example:
+        >>> from tacit.account.events import Gaussian
+        >>> Summed(Gaussian(10.0, 1.0), ("100 people added their noise",)).event.noise_std
+        10.0
+    """
+
+    event: Event
+    assumes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Claim:
     """One event per observer, with the unit, the adjacency and the bound that events and noise rely on.
 
     A claim starts as :meth:`unbounded` and improves only where a stage says so. Observers that no stage
     spoke about stay :class:`~tacit.account.events.NonPrivate`.
 
-    ``summed`` is what the exact sum of all messages shows, where noise on devices makes that an event: only
-    a transport that hides single messages turns it into the server's event.
+    ``summed`` is what the exact sum of all messages shows, where noise on devices makes that an event.
+    Whoever gets the model sees no more than the sum; the server does, unless a transport hides single
+    messages from it.
 
     Example:
         >>> from tacit.account.events import Gaussian
@@ -97,7 +112,7 @@ class Claim:
     bound: Bound | None
     events: Mapping[Observer, Event]
     assumes: Mapping[Observer, tuple[str, ...]]
-    summed: Event | None = None
+    summed: Summed | None = None
 
     @classmethod
     def unbounded(

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.account.claim import Bound, Claim, Observer
+from tacit.account.claim import Bound, Claim, Observer, Summed
 from tacit.account.events import DiscreteGaussian, Skellam
 from tacit.account.skellam import rounded_norm
 from tacit.errors import TacitError
@@ -195,12 +195,11 @@ class NoiseShares(Protection):
         """One share against whoever sees single messages; all honest shares against whoever sees the sum."""
         del state
         surely = max(1, min(self.honest, facts.answered))
-        together = self._event(surely, facts)
-        claim = claim.with_bound(self.bound(claim.bound)).with_event(
-            Observer.SERVER, self._event(1, facts), ("each device adds its own noise", UNSEEN)
-        )
         kept = (f"at least {surely} people who answered added their share of the noise", UNSEEN)
-        return replace(claim.with_event(Observer.RELEASE, together, kept), summed=together)
+        alone, own = self._event(1, facts), ("each device adds its own noise", UNSEEN)
+        claim = claim.with_bound(self.bound(claim.bound)).with_event(Observer.SERVER, alone, own)
+        claim = claim.with_event(Observer.RELEASE, alone, (UNSEEN,))
+        return replace(claim, summed=Summed(self._event(surely, facts), kept))
 
     def _event(self, shares: int, facts: RoundFacts) -> Skellam | DiscreteGaussian:
         if self.kind == "skellam":

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tacit.account.claim import Adjacency, Bound, Claim, Observer
+from tacit.account.claim import Adjacency, Bound, Claim, Observer, Summed
 from tacit.account.events import Gaussian
 from tacit.errors import TacitError
 from tacit.protect.protection import Draws, Form, Protection
@@ -20,6 +20,7 @@ from tacit.settings import Positive, checked
 from tacit.types import Array, Arrays, RoundFacts, Rows
 
 _SERVER = np.array([-1], dtype=np.int32)
+EVERYBODYS = "everybody who answered added their own noise"
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,9 @@ class GaussianNoise(Protection):
 
     Formal guarantees:
         A Gaussian event for whoever gets the model (server), or for the server too (device; then
-        neighbours differ in what one person holds, not in whether they take part: that is seen).
+        neighbours differ in what one person holds, not in whether they take part: that is seen). With noise
+        on devices the server sees one upload's noise; whoever gets the model sees at most the sum, with the
+        noise of everybody who answered, unless a later stage changes uploads one by one.
 
     ===========================  ====================================================
     edge case                    what happens
@@ -132,15 +135,16 @@ class GaussianNoise(Protection):
         return array
 
     def event(self, claim: Claim, state: Any, facts: RoundFacts) -> Claim:
-        """Whoever is given the model; with noise on devices the server too."""
-        del state, facts
+        """Whoever is given the model; with noise on devices the server too, from each upload alone."""
+        del state
         bound = self.bound(claim.bound)
         shown = Gaussian(self.noise * bound.size, bound.size)
         if self.where == "server":
             alone = "the server adds the noise, and shows nobody a sum without it"
             return claim.with_event(Observer.RELEASE, shown, (alone,))
         own = ("each device adds its own noise", "that a report was sent is not hidden")
-        claim = replace(claim, adjacency=Adjacency.REPLACE_ONE)
+        together = Gaussian(math.sqrt(max(1, facts.answered)) * shown.noise_std, bound.size)
+        claim = replace(claim, adjacency=Adjacency.REPLACE_ONE, summed=Summed(together, (EVERYBODYS,)))
         return claim.with_event(Observer.SERVER, shown, own).with_event(Observer.RELEASE, shown, own[:1])
 
 

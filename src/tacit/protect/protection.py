@@ -1,14 +1,14 @@
 """What happens to an update before it leaves a device, and what that is worth: both in one class."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.account.claim import Bound, Claim
+from tacit.account.claim import Bound, Claim, Observer
 from tacit.errors import TacitError
 from tacit.rng import Keyed, Keys, normals_of
 from tacit.types import Arrays, Cohort, Index, RoundFacts, Steps
@@ -61,6 +61,11 @@ class Protection(ABC):
     """
 
     dense: ClassVar[bool] = False
+    additive: ClassVar[bool] = False
+    """Whether the sum of what this stage sends is a function of the sum of what it got (a mask all share).
+
+    Only behind such stages does noise that others added before still cover a person's share of the sum.
+    """
 
     @property
     def leaves(self) -> Form | None:
@@ -233,10 +238,14 @@ class Chain:
         return total, tuple(reversed(after))
 
     def event(self, claim: Claim, states: tuple[Any, ...], facts: RoundFacts) -> Claim:
-        """The claim after the whole chain."""
+        """The claim after the whole chain; whoever gets the model sees the sum at most."""
         for stage, state in zip(self.stages, states, strict=True):
+            if not stage.additive:
+                claim = replace(claim, summed=None)
             claim = stage.event(claim, state, facts)
-        return claim
+        if claim.summed is None:
+            return claim
+        return claim.with_event(Observer.RELEASE, claim.summed.event, claim.summed.assumes)
 
 
 def _called(stage: Protection) -> str:

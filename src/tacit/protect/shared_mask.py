@@ -6,7 +6,7 @@ the round's number. What is left out should be remembered by the device (``local
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -42,6 +42,7 @@ class SharedMask(Protection):
         None of its own, and it spoils none: the places do not depend on anybody's data.
     """
 
+    additive: ClassVar[bool] = True
     share: Warming
     shapes: tuple[tuple[str, tuple[int, ...]], ...]
 

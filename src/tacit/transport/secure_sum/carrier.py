@@ -92,18 +92,19 @@ class SecureSum(Transport):
         return f"close later (crowd={crowd}), " if crowd <= invited - plan.dropped else ""
 
     def event(self, claim: Claim, facts: RoundFacts) -> Claim:
-        """The server sees what the sum shows, if noise was added before it; else an exact sum."""
+        """The server sees what the sum shows; an exact one, where no message was private by itself either."""
         del facts
-        if isinstance(claim.event(Observer.SERVER), Nothing):
+        alone = claim.event(Observer.SERVER)
+        if isinstance(alone, Nothing):
             return claim
         assumes = (
             f"at most {self.rates.adversary:.0%} of a cohort collude with the server",
             "every enrolled identity is a person",
         )
-        if claim.summed is None:
-            return claim.with_event(Observer.SERVER, NonPrivate(EXACT), assumes)
-        shared = claim.assumes.get(Observer.RELEASE, ())
-        return claim.with_event(Observer.SERVER, claim.summed, (*shared, *assumes))
+        if claim.summed is not None:
+            return claim.with_event(Observer.SERVER, claim.summed.event, (*claim.summed.assumes, *assumes))
+        exact = NonPrivate(EXACT) if isinstance(alone, NonPrivate) else alone
+        return claim.with_event(Observer.SERVER, exact, assumes)
 
 
 class _Summing(ServerSession):
