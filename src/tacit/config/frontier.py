@@ -100,7 +100,7 @@ def _takes_epsilon(method: str) -> bool:
 
 
 def refusal(point: Point, data_dir: Path | None) -> str:
-    """Why a point cannot be run (a protection that does not fit the method), or nothing."""
+    """Why a point cannot be run (a budget or a protection that does not fit the method), or nothing."""
     try:
         _, plan = resolved(point.contestant.experiment, data_dir)
         if isinstance(plan.method, Method):
@@ -109,8 +109,6 @@ def refusal(point: Point, data_dir: Path | None) -> str:
             if point.shrunk != WHOLE:
                 one_round(world)  # some ways refuse only what is really sent
     except TacitError as error:
-        if point.shrunk == WHOLE:
-            raise TacitError(f"{point.contestant.label}: {error.problem}", error.remedy) from error
         return str(error)
     return ""
 
@@ -133,7 +131,9 @@ def frontier(
     refused = {point.contestant.label: refusal(point, data_dir) for point in asked}
     kept = [point for point in asked if not refused[point.contestant.label]]
     if not kept:
-        raise TacitError("none of these points can be run", next(iter(refused.values())))
+        first, why = next(iter(refused.items()))
+        problem, _, remedy = why.partition("; ")
+        raise TacitError(f"none of these points can be run ({first}: {problem})", remedy)
     table = compared([point.contestant for point in kept], seeds, out, data_dir, threads, listener)
     told = [_told(point, row) for point, row in zip(kept, table["rows"], strict=True)]
     primary = table["primary"]
