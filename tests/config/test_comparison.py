@@ -74,6 +74,19 @@ def test_what_only_a_round_refuses_is_told_beside_the_others(tmp_path, capsys):
     assert "whole numbers already" in refused["why"]
 
 
+def test_a_method_that_cannot_keep_a_budget_is_told_beside_those_that_can(tmp_path, capsys):
+    found = asked(
+        capsys, "frontier", "dp-fedmf", "priv-fedmf-sub", "--epsilon", 4, "--rounds", 2, "--data", TINY,
+        "--out", tmp_path,
+    )  # fmt: skip
+    (point,) = found["points"]
+    assert point["point"] == "dp-fedmf ε=4"
+    assert 3.9 < point["epsilon"]["release"] <= 4
+    (refused,) = found["refused"]
+    assert refused["point"] == "priv-fedmf-sub ε=4"
+    assert "bits about items" in refused["why"]
+
+
 def test_points_that_cannot_be_run_are_told_and_nothing_is_left_of_nothing(tmp_path, capsys):
     words = ["frontier", "dplcf", "--bytes", "svd:8", "--rounds", "2", "--data", TINY, "--quiet"]
     assert main([*words, "--out", str(tmp_path / "out")]) == 2

@@ -38,6 +38,7 @@ from tacit.ledger.record import Traffic
 from tacit.local.logistic_factors import LogisticFactors
 from tacit.local.own_bits import OwnBits
 from tacit.local.residual import Residual
+from tacit.methods.privacy_plan import OwnNoise
 from tacit.methods.twins import Twin, alone, central
 from tacit.models.logistic_factorisation import LogisticFactorisation
 from tacit.models.sub_model import Selected, Unselected
@@ -164,8 +165,9 @@ def dp_fedmf(
     """Implicit matrix factorisation with noise on every upload (clip + Laplace as published, or Gaussian).
 
     ``noise=gaussian`` clips a person's whole upload to ``clip`` and adds normal noise of ``sigma * clip``
-    (by default 1); ``noise=published`` clips row by row and adds Laplace noise of scale
-    ``clip * epochs / epsilon`` (by default 2).
+    (by default 1), or as much as keeps a person's ``epsilon`` against whoever gets the model;
+    ``noise=published`` clips row by row and adds Laplace noise of scale ``clip * epochs / epsilon`` (by
+    default 2).
     ``share`` below 1 is deep gradient compression of the item table: so much of it travels after ``warm_up``
     rounds, and a device remembers what it did not send, with ``momentum``.
 
@@ -176,8 +178,8 @@ def dp_fedmf(
         (Clip(size=0.5), GaussianNoise(noise=3.0, where='device'))
     """
     recipe = Recipe(dim, rounds, rate, epochs, batch, negatives, clients, spread, twin)
-    guard = _noise(noise, clip, epsilon, sigma, epochs)
-    method = recipe.method("dp-fedmf", guard, dense=True)
+    budget, epsilon = budgeted(noise, epsilon, sigma)
+    method = recipe.method("dp-fedmf", _noise(noise, clip, epsilon, sigma, epochs), dense=True)
     if share < 1 and twin == "none":
         if noise == "published":
             raise TacitError(
@@ -185,7 +187,28 @@ def dp_fedmf(
                 "add --protect topk:SHARE in its place, or choose noise=gaussian",
             )
         method = replace(method, settle=Remembering(Warming(share, warm_up), momentum, told=noise == "none"))
-    return as_published(method, noise)
+    return as_published(method if budget is None or twin != "none" else within(method, budget), noise)
+
+
+def budgeted(noise: Noise, epsilon: float | None, sigma: float | None) -> tuple[float | None, float | None]:
+    """What ``epsilon`` means: a budget for normal noise, or a part of the published noise's scale.
+
+    Example:
+        >>> budgeted("gaussian", 4.0, None), budgeted("published", 2.0, None)
+        ((4.0, None), (None, 2.0))
+    """
+    if epsilon is None or noise == "published":
+        return None, epsilon
+    if noise == "none":
+        raise TacitError(f"epsilon={epsilon:g} without noise", "leave it out, or choose noise=gaussian")
+    if sigma is not None:
+        raise TacitError("epsilon and sigma both say how much noise there is", "give one of them")
+    return epsilon, None
+
+
+def within(method: Method, epsilon: float) -> Method:
+    """The method whose devices add as much normal noise as an epsilon needs, once it settles."""
+    return replace(method, settle=OwnNoise(epsilon, method.settle))
 
 
 @dataclass(frozen=True)
@@ -229,7 +252,9 @@ def _noise(noise: Noise, clip: float, epsilon: float | None, sigma: float | None
             raise TacitError("sigma has no effect on the published noise", "give epsilon, or noise=gaussian")
         return chain(RowLaplace((clip or 1.0) * epochs / (epsilon or EPSILON), clip * epochs))
     if epsilon is not None:
-        raise TacitError("epsilon sets the published noise alone", "give sigma, or noise=published")
+        raise TacitError(
+            f"epsilon={epsilon:g} cannot be kept: the bits about items cost a person more", "give sigma"
+        )
     return chain(Clip(clip), GaussianNoise(sigma or SIGMA, "device"))
 
 
@@ -345,7 +370,8 @@ def _paper(data: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """The published recipe, with the step size that lands on its accuracy (0.001 as printed is too short)."""
     size = {"clients": 100, "batch": 256} if data.startswith("ml-100k") else {"clients": 200, "batch": 512}
     shared = {"dim": 32, "rounds": 400, "rate": 0.0015, "epochs": 5, "negatives": 4, "spread": 0.1}
-    noise = {} if given.get("noise") == "gaussian" else {"noise": "published", "epsilon": EPSILON}
+    published = given.get("noise", "published") == "published"
+    noise = {"noise": "published", "epsilon": EPSILON} if published else {}
     return {**shared, **size, **noise, "clip": 1.0, "bit_epsilon": 2.0}
 
 

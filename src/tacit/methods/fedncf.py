@@ -37,13 +37,16 @@ from tacit.local.work import LocalWork
 from tacit.methods.dp_sub import (
     IN_THE_CLEAR,
     PAPER,
+    SIGMA,
     Bits,
     Estimate,
     Noise,
     Redraw,
     as_published,
+    budgeted,
     choosing,
     parameters,
+    within,
 )
 from tacit.methods.twins import Twin, alone, central
 from tacit.models.neural_cf import TABLES, NeuralCF, layers
@@ -213,18 +216,30 @@ def dp_fedncf(
     adam: Literal["lazy", "dense"] = "lazy",
     noise: Noise = "gaussian",
     clip: Positive = 1.0,
-    sigma: Positive = 1.0,
+    epsilon: Positive | None = None,
+    sigma: Positive | None = None,
     twin: Twin = "none",
 ) -> Method:
     """FedNCF with every upload clipped and normal noise on it.
+
+    The noise has deviation ``sigma * clip`` (by default 1), or as much as keeps a person's ``epsilon``
+    against whoever gets the model.
 
     Example:
         >>> dp_fedncf(clip=0.5).exchanges[0].protections.stages
         (Clip(size=0.5), GaussianNoise(noise=1.0, where='device'))
     """
     recipe = Recipe(factors, tower, rounds, rate, epochs, batch, negatives, clients, adam)
-    method = recipe.method("dp-fedncf", _guard(noise, clip, sigma), "mean")
-    return recipe.twinned(as_published(method, noise), twin)
+    method = recipe.method("dp-fedncf", _guard(noise, clip, sigma or SIGMA), "mean")
+    return _within(recipe.twinned(as_published(method, noise), twin), noise, epsilon, sigma, twin)
+
+
+def _within(method: Method, noise: Noise, epsilon: float | None, sigma: float | None, twin: Twin) -> Method:
+    """The method within a budget, if one is given."""
+    if epsilon is not None and noise == "published":
+        raise TacitError("epsilon says nothing about the published noise", "give sigma, or noise=gaussian")
+    budget, _ = budgeted(noise, epsilon, sigma)
+    return method if budget is None or twin != "none" else within(method, budget)
 
 
 @checked
@@ -241,7 +256,8 @@ def dp_fedncf_dgc(
     adam: Literal["lazy", "dense"] = "lazy",
     noise: Noise = "gaussian",
     clip: Positive = 1.0,
-    sigma: Positive = 1.0,
+    epsilon: Positive | None = None,
+    sigma: Positive | None = None,
     share: Share = 0.1,
     warm_up: Natural = 4,
     momentum: NonNegative = 0.9,
@@ -262,13 +278,15 @@ def dp_fedncf_dgc(
     names = layers(len(recipe.widths) - 1)
     schedule = Warming(share, warm_up)
     mask = SharedMask(schedule, recipe.shapes(names))
-    method = recipe.method("dp-fedncf-dgc", _guard(noise, clip, sigma, mask, names, share=None), "mean")
+    method = recipe.method(
+        "dp-fedncf-dgc", _guard(noise, clip, sigma or SIGMA, mask, names, share=None), "mean"
+    )
     train = method.exchanges[0]
     choice: Literal["shared", "largest"] = "largest" if noise == "published" else "shared"
     local = Residual(_dense(train.local), names, schedule, kept, momentum, local_clip, choice)
     model = replace(recipe.model(), memory=True)
     method = replace(method, model=model, exchanges=(replace(train, local=local),))
-    return recipe.twinned(as_published(method, noise), twin)
+    return _within(recipe.twinned(as_published(method, noise), twin), noise, epsilon, sigma, twin)
 
 
 def _dense(local: LocalWork) -> NeuralEpochs:

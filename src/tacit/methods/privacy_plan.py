@@ -1,5 +1,7 @@
 """From a wanted epsilon to protections: how much noise, how it is split, how many rounds fit."""
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from tacit.account.adaptive import NoiseSplit, default_bit_std, published_split, split_noise
@@ -127,6 +129,42 @@ def planned(method: Method, budget: Budget, around: Surroundings) -> Method:
             )
         method = replace(method, rounds=fit)
     return _guarded(replace(method, notes=notes), budget.protections(noise, schedule.cohort))
+
+
+@dataclass(frozen=True)
+class OwnNoise:
+    """Noise on devices, as much as keeps a person's epsilon against whoever gets the model within a budget.
+
+    The model shows sums, which carry the noise of everybody who answered (one upload's alone where a later
+    stage changes uploads one by one); the server sees one upload's.
+    """
+
+    epsilon: float
+    then: Callable[[Method, Surroundings], Method] | None = None
+
+    def __call__(self, method: Method, around: Surroundings) -> Method:
+        """The method with that noise in place of its own."""
+        (train,) = method.exchanges
+        assert isinstance(train.sampling, FixedSize)
+        cohort = head_count(train.sampling.amount, around.people, "clients")
+        run = Schedule(
+            around.people, max(1, cohort), method.rounds, around.delta, "fixed", Adjacency.REPLACE_ONE
+        )
+        stages = train.protections.stages
+        (place,) = (n for n, stage in enumerate(stages) if isinstance(stage, GaussianNoise))
+        counted = run.cohort if all(stage.additive for stage in stages[place + 1 :]) else 1
+        noise = noise_for(self.epsilon, run) / math.sqrt(counted)
+        stages = (*stages[:place], GaussianNoise(noise, "device"), *stages[place + 1 :])
+        told = (
+            f"noise of {noise:.4g} clip norms on each upload: epsilon {self.epsilon:g} against whoever gets "
+            f"the model, {method.rounds} rounds; against the server each upload has its own noise alone"
+        )
+        found = replace(
+            method,
+            exchanges=(replace(train, protections=chain(*stages)),),
+            notes=(*method.notes, told),
+        )
+        return found if self.then is None else self.then(found, around)
 
 
 def _refuse_small_cohorts(method: Method, honest: int, schedule: Schedule) -> None:
