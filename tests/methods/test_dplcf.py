@@ -8,10 +8,12 @@ import pytest
 from tacit.account.claim import Adjacency, Observer, Unit
 from tacit.account.events import NonPrivate, RandomisedResponse
 from tacit.config.experiment import with_protection
+from tacit.data.interactions import Features
 from tacit.errors import TacitError
 from tacit.ledger.privacy import PrivacyLedger
 from tacit.methods.dplcf import NeighbourStep, dplcf
 from tacit.rng import SeededKeys
+from tacit.round import Surroundings
 from tacit.runtime.simulate import Execution, new_world, one_round
 from tacit.settings import settings_of
 from tacit.testing.tiny import tiny_federation
@@ -170,3 +172,12 @@ def test_every_setting_matters(setting):
         dense(asked(dplcf(**more), federation)[0].server.shared) for more in ({}, {setting: OTHER[setting]})
     )
     assert (before != after).any()
+
+
+def test_a_catalogue_whose_pairs_cannot_be_counted_is_refused():
+    def settled(items):
+        return dplcf().settled(Surroundings(10, items, Features(), Features()))
+
+    assert settled(20_000).exchanges[0].aggregator.bits == 20_000
+    with pytest.raises(TacitError, match=r"pairs of 20001 items would take 1\.6 GB"):
+        settled(20_001)

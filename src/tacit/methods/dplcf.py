@@ -23,6 +23,7 @@ from scipy import sparse
 from tacit.account.claim import Observer
 from tacit.account.events import Nothing
 from tacit.aggregate.bit_moments import BitMoments
+from tacit.errors import TacitError
 from tacit.federation.sampling import Everyone
 from tacit.local.presence import MetBits
 from tacit.methods.twins import Twin, alone, central
@@ -43,6 +44,7 @@ PAPER = Citation(
     says="epsilon-differential privacy for each single interaction",
 )
 _ROWS = 512  # of the pair counts worked on at a time: all of them do not fit in memory four times
+MOST_ITEMS = 20_000
 EXPOSES = {
     Observer.SERVER: "histories without a randomiser",
     Observer.PROXY: Nothing(),
@@ -72,7 +74,7 @@ class NeighbourScores:
 class Neighbours(Model):
     """Each item's ``most`` strongest neighbours are shared; a person's history is the private half.
 
-    Histories are kept as private arrays of fixed width: the numbers of the items met, then ``-1``.
+    Histories are kept as private arrays of one bit per item.
     """
 
     most: int
@@ -108,10 +110,8 @@ class Neighbours(Model):
         similar = sparse.csr_array((similarity.ravel(), neighbours.ravel(), starts), shape=shape)
         packed: Any = private["history"]
         blocks = [
-            sparse.csr_array(
-                np.unpackbits(packed[first : first + 4096], axis=1, count=catalogue).astype(np.float32)
-            )
-            for first in range(0, len(packed), 4096)
+            sparse.csr_array(np.unpackbits(packed[low : low + 4096], axis=1, count=catalogue)).astype("f4")
+            for low in range(0, len(packed), 4096)
         ]
         return NeighbourScores(sparse.csr_array(sparse.vstack(blocks)), similar)
 
@@ -209,7 +209,13 @@ def dplcf(
 
 
 def _settled(method: Method, around: Surroundings) -> Method:
-    """One bit for each item there is."""
+    """One bit for each item there is, where all pairs of them can be counted."""
+    if around.catalogue > MOST_ITEMS:
+        size = 4e-9 * around.catalogue**2
+        raise TacitError(
+            f"the counts of all pairs of {around.catalogue} items would take {size:.1f} GB",
+            f"take a catalogue of at most {MOST_ITEMS} items, or ldp-spectral",
+        )
     (exchange,) = method.exchanges
     stages = (
         replace(stage, bits=around.catalogue) if isinstance(stage, RandomisedBits) else stage
