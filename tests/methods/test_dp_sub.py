@@ -237,9 +237,10 @@ def test_deep_gradient_compression_under_noise_tells_no_places():
 
 
 def test_devices_that_cannot_be_simulated_with_their_memory_are_refused():
-    around = Surroundings(10**6, 10**4, Features(), Features())
-    with pytest.raises(TacitError, match="would take"):
-        dgc().settled(around)
+    settled = dgc().settled(Surroundings(10**6, 10**4, Features(), Features()))
+    with pytest.raises(TacitError, match=r"1000000 simulated devices would take .* GB; .*topk"):
+        settled.model.private(np.arange(10**6, dtype=np.int32), SeededKeys(1))
+    assert settled.model.private(np.arange(2, dtype=np.int32), SeededKeys(1))["unsent/items"].shape[0] == 2
 
 
 @pytest.mark.parametrize("change", [{"share": 0.5}, {"warm_up": 4}, {"momentum": 0.5}], ids=str)

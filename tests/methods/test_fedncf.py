@@ -169,3 +169,13 @@ def test_a_device_alone_sends_nothing(name):
 def test_a_tower_that_cannot_stand_is_refused(tower):
     with pytest.raises(TacitError, match="tower"):
         fedncf(tower=tower)
+
+
+def test_devices_that_cannot_be_simulated_with_their_memory_are_refused():
+    """43,297 numbers of the network, each with its velocity, in single precision: 4 GB are 11,548 people."""
+    model = METHODS["dp-fedncf-dgc"]().model
+    assert model.private(np.arange(3, dtype=np.int32), SeededKeys(1))["unsent/out.weight"].shape == (3, 64)
+    most = int(4e9 / (8 * sum(int(np.prod(shape)) for _, shape in model.network_shapes())))
+    assert most == 11_548
+    with pytest.raises(TacitError, match=r"11549 simulated devices would take 4\.0 GB"):
+        model.private(np.arange(most + 1, dtype=np.int32), SeededKeys(1))

@@ -212,3 +212,14 @@ def test_what_adds_up_everybody_s_log_is_read_by_name_alone_and_is_no_part_of_th
         assert math.isfinite(release.epsilon)
         assert any("'count'" in line for line in release.assumes) == (label == "named")
     assert {"count", "count.bin"} == set(found["named"]) - set(found["without"])
+
+
+def test_scores_that_every_device_keeps_are_refused_where_all_of_them_do_not_fit():
+    """One number per person and group of items that look the same."""
+    model = world_of(nn_self(clients=5)).method.model
+    groups = len(model.encoding.designs)
+    assert model.private(np.arange(10, dtype=np.int32), SeededKeys(1)) == {}
+    with pytest.raises(TacitError, match=r"scores of .* adapt=user"):
+        model.private(np.broadcast_to(np.int32(0), int(1e9 / groups) + 1), SeededKeys(1))
+    alone = replace(model, adapt="user")
+    assert alone.private(np.broadcast_to(np.int32(0), int(1e9 / groups) + 1), SeededKeys(1)) == {}

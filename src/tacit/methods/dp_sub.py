@@ -75,7 +75,6 @@ BITS_IN_THE_CLEAR = {
 }
 PLAIN = replace(PAPER, says="no claim of privacy (FedMF is the paper's baseline without noise)")
 EPSILON, SIGMA = 2.0, 1.0  # of the published noise, and of normal noise
-MOST_MEMORY = 4.0  # gigabytes that a simulation may hold of what devices have not sent
 Noise = Literal["gaussian", "published", "none"]
 Bits = Literal["randomised", "true"]
 Redraw = Literal["never", "round"]
@@ -227,12 +226,6 @@ class Remembering:
         """The method whose devices keep what they did not send."""
         model, (train,) = method.model, method.exchanges
         assert isinstance(model, LogisticFactorisation)
-        size = 8e-9 * around.people * around.catalogue * model.dim
-        if size > MOST_MEMORY:
-            raise TacitError(
-                f"what {around.people} simulated devices have not sent would take {size:.0f} GB",
-                "take a smaller data set or dim, or --protect topk:SHARE, which forgets it",
-            )
         choice: Literal["largest", "shared"] = "largest" if self.told else "shared"
         work = Residual(train.local, ("items",), self.share, kept, self.momentum, 0.0, choice)
         last = NonZero() if self.told else SharedMask(self.share, (("items", (around.catalogue, model.dim)),))

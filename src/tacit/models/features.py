@@ -10,7 +10,7 @@ from tacit.errors import TacitError
 from tacit.kernels.one_thread import one_thread
 from tacit.models.counts import Counts, Reading
 from tacit.models.encoding import Encoding
-from tacit.models.model import Model, Scorer
+from tacit.models.model import Model, Scorer, require_memory
 from tacit.rng import Keys
 from tacit.types import Array, Cohort, Floats, Index
 
@@ -113,8 +113,12 @@ class FeatureNetwork(Model):
         return {**found, "output.bias": found["output.bias"] + np.float32(self.reading.base(self.shape.head))}
 
     def private(self, users: Index, keys: Keys) -> dict[str, Array]:
-        """Nothing: a device starts from what it is sent, as REPTILE does."""
-        del users, keys
+        """Nothing: a device starts from what it is sent, as REPTILE does, and gets its scores by adapting."""
+        del keys
+        if self.adapt == "all":
+            cells = int(self.cells.max(initial=-1)) + 1
+            remedy = "give --set adapt=user: people then keep their own part of the network alone"
+            require_memory("scores", len(users), cells, remedy)
         return {}
 
     @one_thread()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tacit.models.matrix_factorisation import DotProducts, MatrixFactorisation
-from tacit.models.model import Model, Scorer
+from tacit.models.model import Model, Scorer, kept_back
 from tacit.models.sub_model import SelectedFirst, Unselected, nothing_chosen_yet
 from tacit.rng import Keys
 from tacit.types import Array, Cohort, Floats, Index
@@ -41,11 +41,11 @@ class LogisticFactorisation(Model):
 
     def private(self, users: Index, keys: Keys) -> dict[str, Array]:
         """Each person's vector, and what their device keeps back."""
-        found = self._start().private(users, keys)
+        arrays: dict[str, Array] = {}
         if self.memory:
-            shape = (len(users), self.memory, self.dim)
-            found |= {f"{kept}/items": np.zeros(shape, np.float32) for kept in ("velocity", "unsent")}
-        return found
+            remedy = "take a smaller data set or dim, or --protect topk:SHARE, which forgets it"
+            arrays = kept_back(len(users), {"items": (self.memory, self.dim)}, remedy)
+        return arrays | self._start().private(users, keys)
 
     def folded_in(self, shared: Mapping[str, Array], cohort: Cohort) -> dict[str, Array]:
         """A newcomer's vector by logistic regression (Newton) on what they met against all they did not."""

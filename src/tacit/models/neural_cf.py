@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.models.model import Model, Scorer
+from tacit.models.model import Model, Scorer, kept_back
 from tacit.models.sub_model import SelectedFirst, Unselected, nothing_chosen_yet
 from tacit.rng import Keys, normals
 from tacit.types import Array, Cohort, Floats, Index
@@ -127,14 +127,12 @@ class NeuralCF(Model):
 
     def private(self, users: Index, keys: Keys) -> dict[str, Array]:
         """Each person's two vectors, and what their device keeps back."""
-        arrays: dict[str, Array] = {
-            "gmf_user": _normal(keys, users, "init/gmf user", self.factors, self.spread),
-            "mlp_user": _normal(keys, users, "init/mlp user", self.widths[0] // 2, self.spread),
-        }
+        arrays: dict[str, Array] = {}
         if self.memory:
-            for name, shape in self.network_shapes():
-                for kept in ("velocity", "unsent"):
-                    arrays[f"{kept}/{name}"] = np.zeros((len(users), *shape), dtype=np.float32)
+            remedy = "take fewer people or a smaller tower, or dp-fedncf, which keeps nothing back"
+            arrays = kept_back(len(users), dict(self.network_shapes()), remedy)
+        arrays["gmf_user"] = _normal(keys, users, "init/gmf user", self.factors, self.spread)
+        arrays["mlp_user"] = _normal(keys, users, "init/mlp user", self.widths[0] // 2, self.spread)
         return arrays
 
     def folded_in(self, shared: Mapping[str, Array], cohort: Cohort) -> dict[str, Array]:

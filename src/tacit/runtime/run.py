@@ -248,12 +248,12 @@ def _units(method: Method, ledgers: Ledgers) -> dict[str, Any]:
 
 
 def personalised(world: World, plan: Plan, only: Index | None = None) -> dict[str, Any]:
-    """Everybody's private arrays; people known only by their support are folded in on their devices.
+    """Everybody's private arrays, to be read; people known by their support alone are folded in on devices.
 
     Where a model is adapted before it is used, everybody's device does so from its own history. With
-    ``only`` the arrays are ready for these people alone.
+    ``only`` the arrays are ready for these people alone. What nobody is folded into is the world's own array.
     """
-    private = {name: array.copy() for name, array in world.private.items()}
+    private = dict(world.private)
     if world.method.model.adapts:
         _fold_in(world, world.federation, private, only)
     support = plan.split.support
@@ -269,6 +269,8 @@ def _fold_in(world: World, histories: Federation, private: dict[str, Any], only:
         for name, array in folded.items():
             if name not in private:
                 private[name] = np.zeros((len(histories), *array.shape[1:]), dtype=array.dtype)
+            elif private[name] is world.private.get(name):
+                private[name] = private[name].copy()
             private[name][users] = array
 
 
