@@ -173,8 +173,12 @@ def _falling() -> Iterator[Cell]:
 def rounds_to_zero(rate: float, seed: int) -> int:
     """The round in which the printed rule brings S from 40 to zero, though every norm is beyond it.
 
+    It falls by ``rate * (1 - quantile)`` on average. Noise of 0.08 on each of 400 steps of 0.1 spreads the
+    end by 16 rounds; a mean over draws is within three deviations of 400.
+
     Example:
-        >>> 390 < rounds_to_zero(1.0, seed=1) < 425
+        >>> found = [rounds_to_zero(1.0, seed) for seed in range(DRAWS)]
+        >>> bool(abs(np.mean(found) - 40 / 0.1) < 3 * 16 / math.sqrt(DRAWS))
         True
     """
     stage = AdaptiveClip(40.0, 30, quantile=0.9, rate=rate, rule="arithmetic", bits="clipped")
