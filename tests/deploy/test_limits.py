@@ -40,7 +40,7 @@ asks = st.lists(
         Ask,
         person=st.sampled_from(["ann", "bob"]),
         run=st.sampled_from(["r", "s"]),
-        round=st.integers(-1, 30),
+        round=st.integers(-6, 30),
         exchange=st.sampled_from(["one", "two"]),
         claim=st.just(claimed(PureLocal(0.5))),
         time=st.integers(0, 3 * DAY),
@@ -68,7 +68,7 @@ def test_no_order_of_asking_gets_past_a_limit(allowed, asks):
     for person in ("ann", "bob"):
         mine = [line for line in ledger if line.person == person]
         for run in ("r", "s"):
-            rounds = sorted({line.round for line in mine if line.run == run and line.round >= 0})
+            rounds = sorted({line.round for line in mine if line.run == run and line.round != -1})
             assert allowed.per_run is None or len(rounds) <= allowed.per_run
             assert all(b - a >= allowed.separation for a, b in itertools.pairwise(rounds))
             total = 0.5 * sum(line.run == run for line in mine)  # pure composition, in closed form
@@ -85,7 +85,7 @@ def test_within_a_day_of_an_honest_clock(allowed, asks):
             sum(o.up_bytes + o.down_bytes for o in day) <= allowed.bytes_per_day
         )
         if allowed.per_day is not None:
-            assert len({(o.run, o.round) for o in day if o.round >= 0}) <= allowed.per_day
+            assert len({(o.run, o.round) for o in day if o.round != -1}) <= allowed.per_day
 
 
 @settings(deadline=None, max_examples=60)

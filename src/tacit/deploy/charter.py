@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from tacit.deploy.about import RunAbout
-from tacit.deploy.accuracy import Accuracy, measured
+from tacit.deploy.accuracy import NAME, Accuracy, measured
 from tacit.deploy.wire import Frame, Kind, Reason, Refused
 from tacit.errors import TacitError
 from tacit.rng import Keys, SeededKeys, SystemKeys
@@ -101,6 +101,23 @@ class Charter:
     def exchanges(self) -> Mapping[str, Exchange]:
         """Every exchange by name, set-up included."""
         return {exchange.name: exchange for exchange in (*self.method.setup, *self.method.exchanges)}
+
+    def asked(self, round: int) -> tuple[Exchange, ...]:
+        """What may be asked in a round: nothing before set-up, nothing after the last one.
+
+        Example:
+            >>> from tacit.config.experiment import Experiment
+            >>> facts = RunAbout("r1", Experiment("fedrec", rounds=2).to_mapping(), items=("7",), people=3)
+            >>> charter = Charter(facts, server=b"s" * 32, opener=b"o" * 32)
+            >>> [len(charter.asked(round)) for round in (-2, 0, 1, 2)]
+            [0, 1, 1, 0]
+        """
+        if round == FIRST:
+            return self.method.setup
+        if not 0 <= round < self.method.rounds:
+            return ()
+        due = self.accuracy is not None and self.accuracy.due(round)
+        return tuple(one for one in self.method.exchanges if due or one.name != NAME)
 
     def keys(self, kept: bytes) -> Keys:
         """Where this federation's randomness comes from: the system, unless it is a seeded one."""

@@ -10,6 +10,7 @@ from tacit.account.events import Composed, Event, NonPrivate, Nothing, Repeated,
 from tacit.errors import TacitError, nearest
 
 DAY = 86_400
+SET_UP = -1
 
 
 @dataclass(frozen=True)
@@ -17,7 +18,8 @@ class Sent:
     """One line of the device's own ledger: an exchange in which this person's device answered.
 
     ``claim`` is the exchange's claim as JSON (``Claim.to_json``), ``None`` where nothing was claimed.
-    ``known`` is False for an answer that another party's record proves and this copy of the store lost.
+    ``known`` is False for an answer that this copy of the store lost. ``slot`` is the number under which the
+    server asked: one for the whole run (-1: not known).
     """
 
     person: str
@@ -30,6 +32,7 @@ class Sent:
     claim: Mapping[str, Any] | None
     time: int
     known: bool = True
+    slot: int = -1
 
 
 @dataclass(frozen=True)
@@ -133,8 +136,8 @@ def refusal(limits: Limits, ledger: Sequence[Sent], ask: Ask) -> str | None:
     """Why the device will not take part in this exchange, or ``None`` if it may.
 
     Pure: it sees the limits, the person's own ledger and the request, and nothing a server says about the
-    past. A round counts once, however many exchanges it has; set-up (round -1) counts towards bytes and
-    epsilon alone.
+    past. A round counts once, however many exchanges it has; set-up (round -1, and no other number) counts
+    towards bytes and epsilon alone.
 
     Example:
         >>> ask = Ask("ann", "run", round=4, exchange="round", claim=None, time=0)
@@ -143,8 +146,8 @@ def refusal(limits: Limits, ledger: Sequence[Sent], ask: Ask) -> str | None:
     """
     mine = [line for line in ledger if line.person == ask.person]
     here = [line for line in mine if line.run == ask.run]
-    rounds = {line.round for line in here if line.round >= 0}
-    again = ask.round < 0 or ask.round in rounds
+    rounds = {line.round for line in here if line.round != SET_UP}
+    again = ask.round == SET_UP or ask.round in rounds
     if not again:
         refused = _too_often(limits, mine, rounds, ask)
         if refused:
@@ -163,7 +166,7 @@ def _too_often(limits: Limits, mine: Sequence[Sent], rounds: set[int], ask: Ask)
             f"of at most {limits.per_run} in this run"
         )
     # lines from a clock that ran ahead count as today's: a clock set back frees nothing
-    today = {(line.run, line.round) for line in mine if line.time > ask.time - DAY and line.round >= 0}
+    today = {(line.run, line.round) for line in mine if line.time > ask.time - DAY and line.round != SET_UP}
     if limits.per_day is not None and len(today) + 1 > limits.per_day:
         return (
             f"limit per_day: this would be participation {len(today) + 1} "

@@ -190,10 +190,14 @@ class Participant:
         return answer
 
     def _may(self, question: Question, charter: Charter) -> None:
-        """The person's own limits, from the device's own ledger."""
+        """The person's own limits, from the device's own ledger; one slot for the whole run."""
         if self.store.paused:
             raise Declined(No.PAUSED)
         refuse_small_crowd(question)
+        ledger = self.store.sent(question.person)
+        slots = {line.slot for line in ledger if line.run == question.place.run and line.slot >= 0}
+        if slots - {question.slot}:
+            raise Declined(No.CHARTER)  # what is drawn once and kept would be drawn anew for another slot
         ask = Ask(
             question.person,
             question.place.run,
@@ -205,7 +209,7 @@ class Participant:
             0,
             charter.about.delta,
         )
-        if refusal(self.store.limits(), self.store.sent(question.person), ask) is not None:
+        if refusal(self.store.limits(), ledger, ask) is not None:
             raise Declined(No.LIMIT)
 
     def _claim(self, question: Question, charter: Charter) -> Claim:
@@ -276,6 +280,7 @@ class Participant:
             question.nbytes,
             self._claim(question, charter).to_json(),
             int(self._clock()),
+            slot=question.slot,
         )
         self.store.commit(
             run=place.run, private={question.person: dict(done.private)}, sent=[line], answer=answer

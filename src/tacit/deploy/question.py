@@ -10,11 +10,10 @@ import numpy as np
 from tacit import codec
 from tacit.deploy.cards import PersonKeys
 from tacit.deploy.charter import Charter, digest
-from tacit.deploy.wire import Frame, No, Place
+from tacit.deploy.receptions import carried_by_sum
+from tacit.deploy.wire import KEY_BYTES, Frame, No, Place
 from tacit.round import Exchange
 from tacit.types import Array, RoundFacts
-
-_LISTED = 4 + 32  # a slot and its public identity
 
 
 class Declined(Exception):
@@ -56,20 +55,35 @@ class Question:
 
 
 def question_in(frame: Frame, charter: Charter, person: str, keys: PersonKeys, nbytes: int) -> Question:
-    """The question in a frame of so many bytes; declined where it is none, or about another model."""
+    """The question in a frame of so many bytes; declined where it is none, or not one of this federation's.
+
+    Whatever the charter says, the device believes that and not the question: which rounds and exchanges there
+    are, how many people, hence which slots.
+    """
     place = Place.of(frame)
-    exchange = charter.exchanges.get(place.exchange)
-    if exchange is None or len(frame.parts) != 4:
+    if place.leg or len(frame.parts) != 4:
         raise Declined(No.UNREADABLE)
-    broadcast, states, to, people = frame.parts
+    exchange = next((one for one in charter.asked(place.round) if one.name == place.exchange), None)
+    slot, invited, people = (frame.read(name, int) for name in ("slot", "invited", "population"))
+    most = charter.about.people
+    if exchange is None or people != most or not (0 <= slot < most and 1 <= invited <= most):
+        raise Declined(No.CHARTER)
+    broadcast, states, to, listed = frame.parts
     if digest(broadcast) != frame.read("model", str):
         raise Declined(No.FOREIGN_MODEL)
-    listed = {
-        int.from_bytes(people[at : at + 4], "little"): people[at + 4 : at + _LISTED]
-        for at in range(0, len(people), _LISTED)
-    }
-    slot, told = frame.read("slot", int), tuple(json.loads(states))
-    return Question(place, slot, person, keys, exchange, broadcast, told, to, listed, frame.head, nbytes)
+    directory = _directory(listed, most) if carried_by_sum(exchange) is not None else {}
+    if directory and directory[slot] != keys.public:
+        raise Declined(No.CHARTER)
+    told = tuple(json.loads(states))
+    return Question(place, slot, person, keys, exchange, broadcast, told, to, directory, frame.head, nbytes)
+
+
+def _directory(listed: bytes, people: int) -> Mapping[int, bytes]:
+    """Everybody's public identity: as many as the charter counts, nobody twice."""
+    found = {at: listed[at * KEY_BYTES : (at + 1) * KEY_BYTES] for at in range(people)}
+    if len(listed) != people * KEY_BYTES or len(set(found.values())) != people:
+        raise Declined(No.CHARTER)
+    return found
 
 
 def arrays_in(broadcast: bytes) -> dict[str, Array]:

@@ -228,12 +228,16 @@ def terms_of(
     """The terms of a sum: both sides work them out from what was ``sent``, the model and public states.
 
     A clip norm is such a state: whoever is told another one than the others must not be summed with them.
+    Fewer invited than the run's own rules ask (somebody's key was revoked) count as drop-outs: a server must
+    not make a cohort small to make the share of its friends seem smaller.
     """
     broadcast, states = sent
     told = hashlib.sha256(broadcast).digest() + json.dumps(list(states)).encode()
     carrier = carried_by_sum(exchange)
     assert carrier is not None
     assert carrier.steps is not None
+    everyone = exchange.part == "everyone"
+    asked = exchange.sampling.least(facts.population) if everyone else 0
     return Terms(
         run=run.encode(),
         round=facts.round + 1,
@@ -242,7 +246,7 @@ def terms_of(
         length=layout.length,
         ring=ring_for(carrier.steps, facts.invited, layout.length),
         rates=carrier.rates,
-        invited=facts.invited,
+        invited=max(facts.invited, asked),
     )
 
 

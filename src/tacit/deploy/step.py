@@ -8,7 +8,7 @@ from typing import Any
 from tacit.deploy.arriving import Pattern
 from tacit.deploy.charter import digest
 from tacit.deploy.journal import Device
-from tacit.deploy.receptions import Reception, Summed, carried_by_sum, directory
+from tacit.deploy.receptions import Reception, Summed, carried_by_sum
 from tacit.deploy.wire import Kind, Place, framed
 from tacit.federation.federation import Casting
 from tacit.round import Exchange, OpenExchange
@@ -90,11 +90,13 @@ class Sender:
         return -1 if peers is None or slot >= len(peers) else int(peers[slot])
 
     def _people(self, step: Step) -> bytes:
-        """The public identities of those invited, where they sum among one another."""
+        """Everybody's public identity by slot, where people sum among one another.
+
+        All at once and the same in every round: a device keeps to the first list it was shown.
+        """
         if carried_by_sum(step.exchange) is None:
             return b""
-        known = directory(self.devices, step.invited)
-        return b"".join(number.to_bytes(4, "little") + known[number] for number in sorted(known))
+        return b"".join(self.devices[slot].identity for slot in sorted(self.devices))
 
 
 def payload_bytes(step: Step, slot: int) -> int:

@@ -4,7 +4,7 @@ It lives in memory alone. What was spent is written down before the first messag
 drop-out, and a round is never summed twice: two sums of one round could be subtracted.
 """
 
-import json
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -112,10 +112,10 @@ class Sums:
         return part.leg(place, frame.parts)
 
     def _pin(self, run: str, people: Mapping[int, bytes]) -> None:
-        """Whoever was met once keeps their key: a server cannot pass somebody else off as them later."""
-        kept = json.loads(self.store.note(run, "people") or b"{}")
-        met = {str(slot): identity.hex() for slot, identity in people.items()}
-        if any(kept.get(slot, identity) != identity for slot, identity in met.items()):
+        """The first list of everybody's keys stays: nobody is added or replaced in this run any more."""
+        shown = hashlib.sha256(b"".join(people[slot] for slot in sorted(people))).digest()
+        kept = self.store.note(run, "directory")
+        if kept is None:
+            self.store.keep_note(run, "directory", shown)
+        elif kept != shown:
             raise Declined(No.FOREIGN_SERVER)
-        if not met.keys() <= kept.keys():
-            self.store.keep_note(run, "people", json.dumps({**kept, **met}).encode())

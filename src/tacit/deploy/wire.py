@@ -98,6 +98,7 @@ class No(Enum):
     FOREIGN_RUN = "foreign run"
     FOREIGN_SERVER = "foreign server"
     FOREIGN_MODEL = "foreign model"
+    CHARTER = "not what the charter says"
     UNREADABLE = "unreadable"
     OUT_OF_TURN = "out of turn"
     SUM_ABORTED = "sum aborted"

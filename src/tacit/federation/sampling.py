@@ -1,5 +1,6 @@
 """Who is asked in a round."""
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 
@@ -26,6 +27,11 @@ class Sampling(ABC):
     def expected(self, population: int) -> int:
         """How many of so many are asked on average: public, and what sums are divided by."""
         return population
+
+    def least(self, population: int) -> int:
+        """How many of so many are asked at least, whatever the draw; 0 where nobody can say."""
+        del population
+        return 0
 
     def event(self, claim: Claim, facts: RoundFacts) -> Claim:
         """What a secret draw is worth against whoever gets the model; nothing by default."""
@@ -69,6 +75,10 @@ class Everyone(Sampling):
         del round, keys
         return people
 
+    def least(self, population: int) -> int:
+        """All of them."""
+        return population
+
 
 @dataclass(frozen=True)
 class FixedSize(Sampling):
@@ -95,6 +105,10 @@ class FixedSize(Sampling):
             return people
         chosen = keys.generator("sampling", round).choice(len(people), count, replace=False)
         return people[np.sort(chosen)]
+
+    def least(self, population: int) -> int:
+        """That many."""
+        return head_count(self.amount, population, "clients")
 
     def event(self, claim: Claim, facts: RoundFacts) -> Claim:
         """Amplified under replace-one, the only adjacency that a cohort of fixed size has an analysis for."""
@@ -133,6 +147,16 @@ class Poisson(Sampling):
         """Whoever's coin fell that way."""
         coins = uniforms(keys.users(people, "sampling", round), 1)[:, 0]
         return people[coins < self.rate(len(people))]
+
+    def least(self, population: int) -> int:
+        """Fewer come with probability below ``2**-40`` (Chernoff's bound).
+
+        Example:
+            >>> Poisson(0.5).least(1000)
+            333
+        """
+        mean = self.rate(population) * population
+        return max(0, math.floor(mean - math.sqrt(2 * 40 * math.log(2) * mean)))
 
     def event(self, claim: Claim, facts: RoundFacts) -> Claim:
         """Amplified under add-remove, where it is the server that adds the noise."""
