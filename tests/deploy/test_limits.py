@@ -39,7 +39,7 @@ asks = st.lists(
     st.builds(
         Ask,
         person=st.sampled_from(["ann", "bob"]),
-        run=st.sampled_from(["r", "s"]),
+        run=st.sampled_from(["r", "s", "t"]),
         round=st.integers(-6, 30),
         exchange=st.sampled_from(["one", "two"]),
         claim=st.just(claimed(PureLocal(0.5))),
@@ -58,6 +58,7 @@ limits = st.builds(
     separation=st.integers(0, 5),
     bytes_per_day=st.one_of(st.none(), st.integers(0, 300)),
     epsilon=st.one_of(st.just({}), st.fixed_dictionaries({"server": st.floats(0, 4)})),
+    runs=st.one_of(st.none(), st.integers(0, 2)),
 )
 
 
@@ -73,6 +74,11 @@ def test_no_order_of_asking_gets_past_a_limit(allowed, asks):
             assert all(b - a >= allowed.separation for a, b in itertools.pairwise(rounds))
             total = 0.5 * sum(line.run == run for line in mine)  # pure composition, in closed form
             assert total <= allowed.epsilon.get("server", math.inf)
+        runs = {line.run for line in mine}
+        assert allowed.runs is None or len(runs) <= allowed.runs
+        if allowed.runs is not None and allowed.per_run is not None:  # however often a server founds anew
+            rounds = {(line.run, line.round) for line in mine if line.round != -1}
+            assert len(rounds) <= allowed.runs * allowed.per_run
 
 
 @settings(deadline=None, max_examples=100)
@@ -158,7 +164,8 @@ def test_limits_are_written_and_read_back():
     allowed = Limits(3, 4, 5, 6, {"server": 1.5})
     assert Limits.from_json(allowed.to_json()) == allowed
     off = allowed
-    for name in ("per_run", "per_day", "separation", "bytes_per_day", "epsilon:server"):
+    for name in ("per_run", "per_day", "separation", "bytes_per_day", "runs", "epsilon:server"):
         off = off.with_setting(f"{name}=none")
-    assert off == Limits()
+    assert off == Limits(runs=None)
+    assert Limits().said() == ("at most 1 run",)
     assert off.said() == ()

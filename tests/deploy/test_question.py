@@ -1,10 +1,13 @@
 """What a server asks is held against the charter: rounds, slots, how many people there are and who."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from tacit.config.experiment import Experiment
 from tacit.deploy.accuracy import Accuracy
+from tacit.deploy.cards import PersonKeys
 from tacit.deploy.charter import digest
 from tacit.deploy.limits import Limits
 from tacit.deploy.wire import KEY_BYTES, Kind, framed, public_identity, unframed
@@ -150,3 +153,28 @@ def test_another_leg_is_no_invitation(tmp_path):
     _, ask = asking(whole)
     assert ask(leg=1) == "unreadable"
     assert ask(model=digest(b"another")) == "foreign model"
+
+
+def hello_of_another_run(whole, name):
+    charter = whole.coordinator.charter
+    other = replace(charter, about=replace(charter.about, run=name))
+    return framed(Kind.HELLO, {"run": name}, [other.announced.encoded()], SERVER)
+
+
+def test_a_second_run_is_joined_when_the_owner_says_so(tmp_path):
+    """Else every limit per run would begin anew whenever a server founds anew."""
+    whole = deployed(tmp_path, FEDREC, users=4)
+    device = whole.devices[0]
+    assert unframed(device.answer(hello_of_another_run(whole, "early")), 1 << 20).kind is Kind.CARD
+    _, ask = asking(whole)
+    assert ask() == "answered"  # whoever joined two runs answers in one
+    for name in ("early", "late"):
+        refused = unframed(device.answer(hello_of_another_run(whole, name)), 1 << 20)
+        assert refused.head["no"] == "limit"
+    person = PersonKeys.of(device.store.secret(), "early", "u0").public.hex()
+    assert ask(run="early", person=person) == "limit"
+    device.store.set_limits(Limits().with_setting("runs=2"))
+    assert ask(run="early", person=person) == "answered"
+    assert unframed(device.answer(hello_of_another_run(whole, "late")), 1 << 20).head["no"] == "limit"
+    assert "late" not in device.store.runs()
+    assert ask(round=1, nonce="n") == "answered"

@@ -56,11 +56,13 @@ class Limits:
 
     ``epsilon`` bounds what an observer may learn in one run (``{"server": 8.0}``); an exchange that
     promises that observer nothing is then refused. ``separation`` is the least distance in rounds between
-    two participations in a run.
+    two participations in a run. ``runs`` bounds how many runs a person takes part in, and thereby what every
+    limit per run adds up to: another needs the owner's word, or founding anew would begin all of them anew.
+    ``bytes_per_day`` counts the questions a person answered and the answers.
 
     Example:
         >>> Limits(per_run=20, epsilon={"server": 8.0}).said()
-        ('at most 20 rounds per run', 'epsilon towards the server at most 8 per run')
+        ('at most 20 rounds per run', 'epsilon towards the server at most 8 per run', 'at most 1 run')
     """
 
     per_run: int | None = None
@@ -68,9 +70,10 @@ class Limits:
     separation: int = 0
     bytes_per_day: int | None = None
     epsilon: Mapping[str, float] = field(default_factory=dict)
+    runs: int | None = 1
 
     def __post_init__(self) -> None:
-        for name in ("per_run", "per_day", "bytes_per_day", "separation"):
+        for name in ("per_run", "per_day", "bytes_per_day", "separation", "runs"):
             value = getattr(self, name)
             if value is not None and (value != int(value) or value < 0):
                 raise TacitError(f"the limit {name} = {value}", "give a whole number of at least 0")
@@ -97,13 +100,13 @@ class Limits:
 
         Example:
             >>> Limits().with_setting("per_day=3").with_setting("epsilon:server=8")
-            Limits(per_run=None, per_day=3, separation=0, bytes_per_day=None, epsilon={'server': 8.0})
+            Limits(per_run=None, per_day=3, separation=0, bytes_per_day=None, epsilon={'server': 8.0}, runs=1)
         """
         name, found, value = text.partition("=")
         name = name.strip().replace("-", "_")
-        known = ("per_run", "per_day", "separation", "bytes_per_day", "epsilon:server")
+        known = ("per_run", "per_day", "separation", "bytes_per_day", "runs", "epsilon:server")
         kind, _, observer = name.partition(":")
-        if not found or (kind != "epsilon" and name not in known[:4]) or (kind == "epsilon" and not observer):
+        if not found or (kind != "epsilon" and name not in known[:5]) or (kind == "epsilon" and not observer):
             remedy = "write name=value, such as per_run=20" if not found else nearest(name, known)
             raise TacitError(f"{text!r} is not a limit", remedy)
         try:
@@ -126,9 +129,11 @@ class Limits:
         if self.separation:
             lines.append(f"at least {self.separation} rounds between two participations in a run")
         if self.bytes_per_day is not None:
-            lines.append(f"at most {self.bytes_per_day} bytes per day, both ways")
+            lines.append(f"at most {self.bytes_per_day} bytes per day, questions answered and answers")
         for observer, most in sorted(self.epsilon.items()):
             lines.append(f"epsilon towards the {observer} at most {most:g} per run")
+        if self.runs is not None:
+            lines.append(f"at most {self.runs} run{'s' * (self.runs != 1)}")
         return tuple(lines)
 
 
@@ -148,6 +153,8 @@ def refusal(limits: Limits, ledger: Sequence[Sent], ask: Ask) -> str | None:
     here = [line for line in mine if line.run == ask.run]
     rounds = {line.round for line in here if line.round != SET_UP}
     again = ask.round == SET_UP or ask.round in rounds
+    if too_many_runs(limits, mine, ask.run):
+        return f"limit runs: this would be another run, of at most {limits.runs}"
     if not again:
         refused = _too_often(limits, mine, rounds, ask)
         if refused:
@@ -157,6 +164,18 @@ def refusal(limits: Limits, ledger: Sequence[Sent], ask: Ask) -> str | None:
     if limits.bytes_per_day is not None and crossed > limits.bytes_per_day:
         return f"limit bytes_per_day: {crossed} bytes within a day, of at most {limits.bytes_per_day}"
     return _too_much(limits, here, ask)
+
+
+def too_many_runs(limits: Limits, mine: Sequence[Sent], run: str) -> bool:
+    """Whether one person's ledger holds as many other runs as the owner allows.
+
+    Example:
+        >>> before = [Sent("ann", "r1", 0, "train", "server", 1, 1, None, 0)]
+        >>> [too_many_runs(Limits(runs=1), before, run) for run in ("r1", "r2")]
+        [False, True]
+    """
+    runs = {line.run for line in mine}
+    return limits.runs is not None and run not in runs and len(runs) >= limits.runs
 
 
 def _too_often(limits: Limits, mine: Sequence[Sent], rounds: set[int], ask: Ask) -> str | None:

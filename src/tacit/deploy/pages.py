@@ -267,7 +267,8 @@ class Pages:
         note = (
             "<p>Checked on this device against its own record before anything is worked out; a server "
             "that asks for more is refused. With a limit on ε, whatever promises the server "
-            "nothing is refused too.</p>"
+            "nothing is refused too. Limits count per run; another run is joined only after "
+            "<code>tacit device FOLDER --limit runs=2</code>.</p>"
         )
         return note + form(
             "/limits", self.token, f'<div class="fields">{inputs}</div><button>Save limits</button>'
@@ -329,7 +330,7 @@ def _limit_fields(limits: Limits) -> list[tuple[str, str, str]]:
         ("per_run", "Rounds per run, at most", limits.per_run),
         ("per_day", "Rounds per day, at most", limits.per_day),
         ("separation", "Rounds between two, at least", limits.separation or None),
-        ("bytes_per_day", "Bytes per day, both ways, at most", limits.bytes_per_day),
+        ("bytes_per_day", "Bytes per day, questions and answers, at most", limits.bytes_per_day),
         (
             "epsilon:server",
             "ε towards the server per run, at most",

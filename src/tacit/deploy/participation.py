@@ -23,7 +23,7 @@ from tacit.deploy.claims import derivable
 from tacit.deploy.cohort import Owner, federation_held
 from tacit.deploy.identity import Identity
 from tacit.deploy.joining import Joining
-from tacit.deploy.limits import Ask, Sent, refusal
+from tacit.deploy.limits import Ask, Sent, refusal, too_many_runs
 from tacit.deploy.posting import inbox_of, posted, refuse_small_crowd
 from tacit.deploy.proxy_calls import ProxyLost, ProxyPost
 from tacit.deploy.question import Declined, Question, arrays_in, question_in
@@ -119,10 +119,16 @@ class Participant:
         sums = any(map(carried_by_sum, charter.exchanges.values()))  # refused here if it cannot be built
         if sums and not self._lasting:
             raise Declined(No.NOT_LASTING)
+        secret, people = self.store.secret(), []
+        limits, willing = self.store.limits(), []
+        for person in self.store.people():
+            if not too_many_runs(limits, self.store.sent(person), charter.run):
+                willing.append(person)
+        if self.store.people() and not willing:
+            raise Declined(No.LIMIT)
         self.store.keep_run(charter.announced)
         self._charters[charter.run] = charter
-        secret, people = self.store.secret(), []
-        for person in self.store.people():
+        for person in willing:
             held = self._held(charter, person)
             if len(held.people):
                 people.append((PersonKeys.of(secret, charter.run, person), self._wish(person)))
