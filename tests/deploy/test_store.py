@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -184,12 +185,17 @@ def test_forgetting_leaves_no_byte_of_the_person(tmp_path):
                 answer=f"answer-of-{person}".encode(),
             )
         store.set_profile("ann-the-person", {"job": "very-telling-job"})
+        store.set_wish("ann-the-person", 17)
+        store.set_wish("bob-who-stays", 18)
         traces = (SECRET, "ann-the-person", "taste-of-ann", "answer-of-ann", "told-ann", "very-telling-job")
         assert all(trace.encode() in bytes_of(store.folder) for trace in traces)
         store.forget("ann-the-person")
         left = bytes_of(store.folder)
         assert not [trace for trace in traces if trace.encode() in left]
         assert store.people() == ("bob-who-stays",)
+        assert store.wish("bob-who-stays") == 18
+        facts = [name for (name,) in store._vault.run("SELECT name FROM facts WHERE name LIKE '%wish%'")]
+        assert facts == ["wish/2"]
         assert store.answered("bob-who-stays", "r1", 0, "train") == b"answer-of-bob-who-stays"
         with pytest.raises(TacitError, match="was forgotten"):
             store.add_history("ann-the-person", History.of([("7", 1.0, None)]))
@@ -255,15 +261,30 @@ def test_an_older_database_put_back_pauses_the_device(tmp_path, store):
     with DeviceStore.opened(store.folder) as back:
         assert back.missing == 2
         assert "older copy" in back.paused
-        assert back.count_as_answered([line(0), line(1), line(2)]) == 2
-        with pytest.raises(TacitError, match="answered before"):
-            back.answered("ann", "r1", 2, "train")
-        assert [one.known for one in back.sent()] == [True, False, False]
+        assert back.lost_until("r1") == -2
         back.set_paused("")
-        assert back.paused == ""
+        assert (back.paused, back.lost_until("r1")) == ("", 2)
+        assert [(one.round, one.known, one.claim) for one in back.sent()][1:] == [
+            (1, False, None),
+            (2, False, None),
+        ]
         back.commit(run="r1", private={}, sent=[line(3)], answer=b"y")
     with DeviceStore.opened(store.folder) as later:
-        assert (later.missing, later.paused) == (0, "")
+        assert (later.missing, later.paused, later.lost_until("r1")) == (0, "", 2)
+
+
+def test_a_run_that_an_older_copy_does_not_know_is_counted_when_it_comes_back(tmp_path, store):
+    store.close()
+    shutil.copy(store.folder / "device.sqlite", tmp_path / "yesterday")
+    with DeviceStore.opened(store.folder) as today:
+        today.keep_run(replace(ABOUT, run="r2"))
+        today.commit(run="r2", private={}, sent=[replace(line(5), run="r2")], answer=b"x")
+    shutil.copy(tmp_path / "yesterday", store.folder / "device.sqlite")
+    with DeviceStore.opened(store.folder) as back:
+        back.set_paused("")
+        assert (back.lost_until("r2"), back.sent()) == (5, [])
+        back.keep_run(replace(ABOUT, run="r2"))
+        assert [(one.run, one.round, one.known) for one in back.sent()] == [("r2", 5, False)]
 
 
 def test_a_full_disk_is_one_clear_line_and_half_nothing(store):

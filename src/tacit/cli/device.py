@@ -62,7 +62,8 @@ def device(
     limit: Annotated[
         list[str] | None,
         typer.Option(
-            help="Allow runs=N, per_run=N, per_day=N, separation=N, bytes_per_day=N, epsilon:server=E; or none."
+            help="Allow runs=N, per_run=N, per_day=N, separation=N, bytes_per_day=N, "
+            "epsilon:server=E; or none."
         ),
     ] = None,
     pause: Annotated[bool, typer.Option("--pause", help="Take no part until resumed.")] = False,  # noqa: FBT002

@@ -3,7 +3,7 @@
 import json
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 
 from tacit.deploy.limits import Sent
 from tacit.deploy.vault import Vault
@@ -91,9 +91,20 @@ def lines_of(
         yield Sent(people[who], runs[which], round, exchange, **rest)
 
 
-def unknown(line: Sent) -> Sent:
-    """The same line, marked as one that this copy of the store has lost."""
-    return replace(line, known=False)
+def lost_lines(person: str, run: str, known: int, newest: int, lost: int, now: int) -> list[Sent]:
+    """What so many lost answers may have been: the newest rounds after the last one known, nothing claimed.
+
+    Example:
+        >>> [line.round for line in lost_lines("ann", "r1", known=3, newest=9, lost=2, now=0)]
+        [8, 9]
+        >>> [line.round for line in lost_lines("ann", "r1", known=9, newest=9, lost=2, now=0)]
+        [9]
+    """
+    first = min(newest, max(known + 1, newest - lost + 1))
+    return [
+        Sent(person, run, round, "(lost)", "server", 0, 0, None, now, known=False)
+        for round in range(first, newest + 1)
+    ]
 
 
 def _place(who: int, which: int, round: int, exchange: str) -> str:

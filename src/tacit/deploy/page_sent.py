@@ -54,8 +54,8 @@ def run_card(about: RunAbout, lines: Sequence[Sent]) -> str:
         rows,
     )
     lost = (
-        f"<p><strong>{told.lost}</strong> answers were given after this copy of the store was made: "
-        "the server’s record proves them, and they are counted here.</p>"
+        f"<p><strong>{told.lost}</strong> answers may have been given after this copy of the store was "
+        "made. What they said is lost; they count here as promising nothing.</p>"
         if told.lost
         else ""
     )

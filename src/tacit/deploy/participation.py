@@ -18,7 +18,7 @@ from tacit.account.claim import Claim
 from tacit.deploy import accuracy
 from tacit.deploy.arriving import over_network
 from tacit.deploy.cards import PersonKeys, written_card
-from tacit.deploy.charter import Charter, charter_in, digest
+from tacit.deploy.charter import FIRST, Charter, charter_in, digest
 from tacit.deploy.claims import derivable
 from tacit.deploy.cohort import Owner, federation_held
 from tacit.deploy.identity import Identity
@@ -89,6 +89,8 @@ class Participant:
                 if frame.kind is Kind.MODEL:
                     return self._model(frame, charter)
                 person, keys = self._person(frame, charter)
+                if self.store.paused:
+                    raise Declined(No.PAUSED)  # repeats and later legs too: nothing leaves
                 if frame.kind is Kind.INVITATION:
                     return self._invited(question_in(frame, charter, person, keys, len(wire)), charter)
                 if frame.kind is Kind.LEG:
@@ -131,12 +133,8 @@ class Participant:
         for person in willing:
             held = self._held(charter, person)
             if len(held.people):
-                people.append((PersonKeys.of(secret, charter.run, person), self._wish(person)))
+                people.append((PersonKeys.of(secret, charter.run, person), self.store.wish(person)))
         return written_card(charter.run, Identity.of(self.store), people)
-
-    def _wish(self, person: str) -> int:
-        kept = self.store.kept(f"wish/{person}")
-        return int(kept) if kept is not None else -1
 
     def _charter(self, frame: Frame) -> Charter:
         run = frame.read("run", str)
@@ -195,11 +193,11 @@ class Participant:
             self._post(charter).post(post)
         return answer
 
-    def _may(self, question: Question, charter: Charter) -> None:
+    def _may(self, question: Question, charter: Charter, up: int = 0) -> None:
         """The person's own limits, from the device's own ledger; one slot for the whole run."""
-        if self.store.paused:
-            raise Declined(No.PAUSED)
         refuse_small_crowd(question)
+        if question.round <= self.store.lost_until(question.place.run):
+            raise Declined(No.ANSWERED_BEFORE)
         ledger = self.store.sent(question.person)
         slots = {line.slot for line in ledger if line.run == question.place.run and line.slot >= 0}
         if slots - {question.slot}:
@@ -212,7 +210,7 @@ class Participant:
             self._claim(question, charter).to_json(),
             int(self._clock()),
             question.nbytes,
-            0,
+            up,
             charter.about.delta,
         )
         if refusal(self.store.limits(), ledger, ask) is not None:
@@ -276,6 +274,8 @@ class Participant:
         self, question: Question, charter: Charter, done: Outgoing, answer: bytes, up: int, to: str = "server"
     ) -> None:
         place = question.place
+        if self.store.limits().bytes_per_day is not None:
+            self._may(question, charter, up)  # now that its length is known
         line = Sent(
             question.person,
             place.run,
@@ -300,7 +300,13 @@ class Participant:
     def _sum_begun(self, question: Question, charter: Charter) -> bytes:
         self._may(question, charter)
         done = self._worked(question, charter)
-        part = SumPart.begun(question, done)
+        place = question.place
+        summed = [
+            line.round
+            for line in self.store.sent(question.person, place.run)
+            if line.exchange == place.exchange
+        ]
+        part = SumPart.begun(question, done, max(summed, default=FIRST - 1))
         # From here on this round is spent: a crash before the sum is over leaves it unanswered.
         self._commit(question, charter, done, b"", part.nbytes)
         return self._sums.begin(part)

@@ -8,9 +8,10 @@ answer together, before the answer is sent. Asked again, the device returns thos
 has them it refuses. It never computes a second answer to the same question: two would cost twice.
 
 **An older copy put back.** A counter file beside the database grows with every commit, so a database
-restored on its own is noticed (``missing``), and the device pauses. A whole folder restored, counter and
-all, cannot be noticed from inside: there the server's record of the last answered round helps
-(:meth:`DeviceStore.count_as_answered`).
+restored on its own is noticed (``missing``), and the device pauses. When its owner resumes, everything up to
+the newest round in the counter file counts as answered: what was said is lost, so nothing is said anew, and
+the lost answers count against every limit with nothing promised. A whole folder restored, counter and all,
+cannot be noticed from inside.
 """
 
 import json
@@ -215,6 +216,15 @@ class DeviceStore:
             sealed = self._vault.sealed(json.dumps(dict(profile)).encode(), f"profile/{at}")
             self._vault.run("UPDATE people SET profile = ? WHERE id = ?", sealed, at)
 
+    def wish(self, person: str) -> int:
+        """The number this person would like to have in a run; -1: any."""
+        return int(self._vault.fact(f"wish/{self._person(person)}", missing=b"-1"))
+
+    def set_wish(self, person: str, number: int) -> None:
+        """Say which number this person would like."""
+        with self._changing():
+            self._vault.set_fact(f"wish/{self._person(person)}", str(number).encode())
+
     def forget(self, person: str) -> None:
         """Remove a person's history, private state, ledger and answers from the file; a tombstone stays.
 
@@ -227,6 +237,7 @@ class DeviceStore:
             # an answer given for several people together holds this person's part too
             self._vault.run("DELETE FROM answers WHERE id IN (SELECT answer FROM sent WHERE person = ?)", at)
             self._vault.run("DELETE FROM people WHERE id = ?", at)
+            self._vault.run("DELETE FROM facts WHERE name = ?", f"wish/{at}")
             self._vault.run("INSERT INTO forgotten VALUES (?, ?)", mark, int(time.time()))
             self._names = None
             if not self._ids():
@@ -243,6 +254,7 @@ class DeviceStore:
             if known is None:
                 now = int(time.time())
                 self._vault.run("INSERT INTO runs (name, about, seen) VALUES (?, ?, ?)", about.run, raw, now)
+                self._count_lost(about.run)
                 return
             before = self.run(about.run)
             if (before.config, before.items, before.people) != (about.config, about.items, about.people):
@@ -316,16 +328,14 @@ class DeviceStore:
                 self._write_note(where, name, value)
             commits = self._vault.number("commits") + 1
             self._vault.set_fact("commits", str(commits).encode(), seal=False)
-        self._vault.count(commits + self._behind)
+        newest = self._vault.counted()[1]
+        for line in sent:
+            newest[line.run] = max(line.round, newest.get(line.run, line.round))
+        self._vault.count(commits + self._behind, newest)
 
-    def count_as_answered(self, lines: Sequence[Sent]) -> int:
-        """Take up lines that another party's record proves and this store lost; returns how many were new.
-
-        They count towards every limit, and the exchanges are never answered again.
-        """
-        with self._changing():
-            lost = [given.unknown(line) for line in lines]
-            return given.add_lines(self._vault, lost, self._ids(), self._runs(), None)
+    def lost_until(self, run: str) -> int:
+        """The newest round whose answers this copy of the store may have lost; -2 where none were."""
+        return self._lost(run)[0]
 
     def sent(self, person: str | None = None, run: str | None = None) -> list[Sent]:
         """The device's own ledger, in the order it was written."""
@@ -375,7 +385,7 @@ class DeviceStore:
     @property
     def missing(self) -> int:
         """How many commits the counter beside the database has seen and the database has not."""
-        return max(0, self._vault.counted() - self._vault.number("commits") - self._behind)
+        return max(0, self._vault.counted()[0] - self._vault.number("commits") - self._behind)
 
     @property
     def paused(self) -> str:
@@ -387,12 +397,15 @@ class DeviceStore:
         return self._vault.fact("paused", missing=b"").decode()
 
     def set_paused(self, why: str) -> None:
-        """Pause with a reason; an empty one resumes (and accepts what an older copy is missing)."""
+        """Pause with a reason; an empty one resumes (and writes off what an older copy is missing)."""
         with self._changing():
             self._vault.set_fact("paused", why.encode())
-            if not why and self.missing:
-                accepted = str(self._behind + self.missing).encode()
-                self._vault.set_fact("behind", accepted, seal=False)
+            lost = self.missing
+            if not why and lost:
+                for run, newest in self._vault.counted()[1].items():
+                    self._vault.set_fact(f"lost/{run}", json.dumps([newest, lost]).encode())
+                    self._count_lost(run)
+                self._vault.set_fact("behind", str(self._behind + lost).encode(), seal=False)
 
     # inside
 
@@ -404,6 +417,21 @@ class DeviceStore:
         except BaseException:
             self._names = None  # what was added is not there after all
             raise
+
+    def _lost(self, run: str) -> tuple[int, int]:
+        """The newest round that may have been answered and lost, and how many answers were."""
+        newest, lost = json.loads(self._vault.fact(f"lost/{run}", missing=b"[-2, 0]"))
+        return newest, lost
+
+    def _count_lost(self, run: str) -> None:
+        """Put the lost answers of a run into everybody's ledger: nobody knows any more whose they were."""
+        newest, lost = self._lost(run)
+        if not lost or run not in self._runs():
+            return
+        for person in self.people():
+            known = max((line.round for line in self.sent(person, run)), default=-2)
+            lines = given.lost_lines(person, run, known, newest, lost, int(time.time()))
+            given.add_lines(self._vault, lines, self._ids(), self._runs(), None)
 
     @property
     def _behind(self) -> int:

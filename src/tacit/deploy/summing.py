@@ -33,8 +33,8 @@ class SumPart:
     told: dict[int, bytes] = field(default_factory=dict)
 
     @classmethod
-    def begun(cls, question: Question, done: Outgoing) -> "SumPart":
-        """The protocol's client for what this person has to add."""
+    def begun(cls, question: Question, done: Outgoing, newest: int) -> "SumPart":
+        """The protocol's client for what this person has to add; ``newest`` is the last round so summed."""
         carrier = carried_by_sum(question.exchange)
         assert carrier is not None
         assert carrier.steps is not None
@@ -43,11 +43,11 @@ class SumPart:
         sent = question.broadcast, question.states
         terms = terms_of(question.exchange, question.place.run, facts, sent, layout)
         vector = layout.vector(arrays, 0, terms.ring)
+        person = question.keys.identity
+        client = Client(terms, question.slot, person, question.people, vector, last_round=newest + 1)
         if plan_for(terms.invited, terms.rates).honest < carrier.steps.honest:
             raise Declined(No.SUM_ABORTED)  # noise in shares counts on more honest people than need answer
-        return cls(
-            question, Client(terms, question.slot, question.keys.identity, question.people, vector), terms
-        )
+        return cls(question, client, terms)
 
     @property
     def nbytes(self) -> int:

@@ -234,7 +234,7 @@ def _devices(folder: Path, journal: Journal, dataset: Dataset, chosen: Federatio
             rows = zip(cohort.items.tolist(), cohort.values.tolist(), strict=True)
             store.add_history(person, History.of([(raws[item], value, None) for item, value in rows]))
             store.set_profile(person, profile_of(dataset.user_features, user))
-            store.keep(f"wish/{person}", str(number).encode())
+            store.set_wish(person, number)
             keys.append(Identity.of(store).public_text)
     admitted(journal, keys)
 

@@ -1,9 +1,10 @@
 """The database of a device with its sealing: transactions, facts by name, bytes that are really erased."""
 
 import contextlib
+import json
 import sqlite3
 import threading
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -102,18 +103,19 @@ class Vault:
 
     # the counter beside the database
 
-    def counted(self) -> int:
-        """How many commits the counter file has seen; 0 without one."""
+    def counted(self) -> tuple[int, dict[str, int]]:
+        """How many commits the counter file has seen, and each run's newest round; nothing without one."""
         try:
-            return int((self.folder / COUNTER).read_text(encoding="ascii"))
-        except (OSError, ValueError):
-            return 0
+            commits, newest = json.loads((self.folder / COUNTER).read_text(encoding="utf-8"))
+            return int(commits), {run: int(round) for run, round in newest.items()}
+        except (OSError, ValueError, TypeError, AttributeError):
+            return 0, {}
 
-    def count(self, commits: int) -> None:
+    def count(self, commits: int, newest: Mapping[str, int]) -> None:
         """After a commit: a crash between the two leaves the counter behind, never ahead."""
         draft = self.folder / f".{COUNTER}.part"
         try:
-            draft.write_text(str(commits), encoding="ascii")
+            draft.write_text(json.dumps([commits, dict(newest)]), encoding="utf-8")
             draft.replace(self.folder / COUNTER)
         except OSError as error:
             raise TacitError(

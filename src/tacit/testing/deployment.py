@@ -133,7 +133,7 @@ def stored(folder: Path, federation: Federation, user: int) -> Path:
         rows = zip(cohort.items.tolist(), cohort.values.tolist(), strict=True)
         store.add_history(f"u{user}", History.of([(f"i{item}", value, None) for item, value in rows]))
         store.set_profile(f"u{user}", profile_of(federation.user_features, user))
-        store.keep(f"wish/u{user}", str(user).encode())
+        store.set_wish(f"u{user}", user)
     return folder
 
 
