@@ -133,15 +133,13 @@ class RunAbout:
 
 def _written(features: Features) -> dict[str, Any]:
     """Features as JSON data, losslessly (32-bit floats are short decimals of doubles)."""
-    tables = {}
-    for entry in fields(Features):
-        known = getattr(features, entry.name)
-        tables[entry.name] = {name: _plain(column) for name, column in known.items()}
-    return tables
+    return {entry.name: _plain(getattr(features, entry.name)) for entry in fields(Features)}
 
 
-def _plain(column: Any) -> Any:
-    return list(column) if isinstance(column, tuple) else column.tolist()
+def _plain(known: Any) -> Any:
+    if isinstance(known, Mapping):
+        return {name: _plain(column) for name, column in known.items()}
+    return list(known) if isinstance(known, tuple) else known.tolist()
 
 
 _TYPES: Mapping[str, Any] = {
@@ -163,4 +161,4 @@ def _read(plain: Mapping[str, Any], rows: int | None) -> Features:
     for name, flags in columns["flags"].items():
         if flags.ndim != 2:
             columns["flags"][name] = flags.reshape(len(flags), len(labels.get(name, ())))
-    return Features(**columns, labels=labels)
+    return Features(**columns, labels=labels, from_log=tuple(map(str, plain["from_log"])))
