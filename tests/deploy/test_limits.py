@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 from tacit.account.accountant import epsilon
 from tacit.account.claim import Adjacency, Bound, Claim, Observer
 from tacit.account.events import Gaussian, Nothing, Poisson, PureLocal, Sampled
+from tacit.config.experiment import Experiment
 from tacit.deploy.limits import DAY, Ask, Limits, Sent, refusal, spent
 from tacit.errors import TacitError
+from tacit.testing.deployment import deployed
 
 OPEN = Claim.unbounded("sent in the clear").to_json()
 
@@ -169,3 +171,16 @@ def test_limits_are_written_and_read_back():
     assert off == Limits(runs=None)
     assert Limits().said() == ("at most 1 run",)
     assert off.said() == ()
+
+
+def test_a_device_counts_nobodys_noise_but_its_own(tmp_path):
+    """Who else answered is the server's word: the run's ledger counts it, the device's account does not."""
+    settings_ = {"rounds": 1, "clients": 6, "dim": 2, "sigma": 3.0}
+    whole = deployed(tmp_path, Experiment("dp-fedmf", settings=settings_), seeded=None)
+    assert whole.run()
+    (record,) = whole.journal.records()
+    assert record.claim.event(Observer.RELEASE).event == Gaussian(3.0 * math.sqrt(6), 1.0)
+    told = [line.claim for device in whole.devices.values() for line in device.store.sent()]
+    assert len(told) == 6
+    for claim in map(Claim.from_json, told):
+        assert claim.event(Observer.RELEASE).event == claim.event(Observer.SERVER) == Gaussian(3.0, 1.0)

@@ -217,11 +217,17 @@ class Participant:
             raise Declined(No.LIMIT)
 
     def _claim(self, question: Question, charter: Charter) -> Claim:
-        """What the exchange is worth, worked out here; of a shuffle only the proxy's least crowd counts."""
+        """What the exchange is worth, worked out here; who else answered is not taken on the server's word.
+
+        Of a shuffle the proxy's least crowd counts, in a secure sum those whose keys it was made with, and
+        elsewhere this device alone.
+        """
         facts, exchange = question.facts, question.exchange
         shuffles = shuffled_by(exchange)
         if shuffles is not None:
             facts = replace(facts, answered=shuffles.n_min)
+        elif carried_by_sum(exchange) is None:
+            facts = replace(facts, answered=1)
         state = ServerState(question.round, {}, {}, {exchange.name: question.states})
         claim = claim_of(exchange, state, facts)
         return claim if charter.seeded is None else derivable(claim)
