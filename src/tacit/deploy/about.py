@@ -161,4 +161,11 @@ def _read(plain: Mapping[str, Any], rows: int | None) -> Features:
     for name, flags in columns["flags"].items():
         if flags.ndim != 2:
             columns["flags"][name] = flags.reshape(len(flags), len(labels.get(name, ())))
-    return Features(**columns, labels=labels, from_log=tuple(map(str, plain["from_log"])))
+    return Features(
+        categories=columns["categories"],
+        flags=columns["flags"],
+        numbers=columns["numbers"],
+        texts=columns["texts"],
+        labels=labels,
+        from_log=tuple(map(str, plain["from_log"])),
+    )

@@ -181,8 +181,9 @@ def rounds_to_zero(rate: float, seed: int) -> int:
         >>> bool(abs(np.mean(found) - 40 / 0.1) < 3 * 16 / math.sqrt(DRAWS))
         True
     """
-    stage = AdaptiveClip(40.0, 30, quantile=0.9, rate=rate, rule="arithmetic", bits="clipped")
-    noise = published_split(1.0, 0.7).bit_std / stage.clients
+    clients = 30
+    stage = AdaptiveClip(40.0, clients, quantile=0.9, rate=rate, rule="arithmetic", bits="clipped")
+    noise = published_split(1.0, 0.7).bit_std / clients
     draw, size, rounds = np.random.default_rng(seed), stage.start, 0
     try:
         while True:
