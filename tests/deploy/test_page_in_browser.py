@@ -89,7 +89,9 @@ def test_a_person_looks_limits_deletes_pauses_and_is_forgotten(browser, page):
 
     browser.get(f"{here}/settings")
     see(browser, "#per_run")[0].send_keys("12")
-    press(browser, "form[action$='/limits'] button", "Limits saved: at most 12 rounds per run; at most 1 run.")
+    press(
+        browser, "form[action$='/limits'] button", "Limits saved: at most 12 rounds per run; at most 1 run."
+    )
     assert store.limits().per_run == 12
     press(browser, "button[value=pause]", "Paused: this device takes no part.")
     assert store.paused

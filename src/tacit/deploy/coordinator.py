@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from tacit import codec
-from tacit.deploy import accuracy
 from tacit.deploy.about import RunAbout
 from tacit.deploy.arriving import Pattern, over_network
 from tacit.deploy.cards import read_card
@@ -151,10 +150,7 @@ class Coordinator:
         return self.step.waiting
 
     def _exchanges(self) -> tuple[Exchange, ...]:
-        if self.state.round == FIRST:
-            return self.method.setup
-        asked = self.charter.accuracy is not None and self.charter.accuracy.due(self.state.round)
-        return tuple(one for one in self.method.exchanges if asked or one.name != accuracy.NAME)
+        return self.charter.asked(self.state.round)
 
     def _casting(self) -> Casting:
         casting = self.journal.casting()

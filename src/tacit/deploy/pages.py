@@ -267,8 +267,8 @@ class Pages:
         note = (
             "<p>Checked on this device against its own record before anything is worked out; a server "
             "that asks for more is refused. With a limit on ε, whatever promises the server "
-            "nothing is refused too. Limits count per run; another run is joined only after "
-            "<code>tacit device FOLDER --limit runs=2</code>.</p>"
+            "nothing is refused too. Limits count per run, so how many runs this device joins is one "
+            "of them.</p>"
         )
         return note + form(
             "/limits", self.token, f'<div class="fields">{inputs}</div><button>Save limits</button>'
@@ -328,6 +328,7 @@ def _limit_fields(limits: Limits) -> list[tuple[str, str, str]]:
     server = limits.epsilon.get("server")
     fields = [
         ("per_run", "Rounds per run, at most", limits.per_run),
+        ("runs", "Runs to take part in, at most", limits.runs),
         ("per_day", "Rounds per day, at most", limits.per_day),
         ("separation", "Rounds between two, at least", limits.separation or None),
         ("bytes_per_day", "Bytes per day, questions and answers, at most", limits.bytes_per_day),

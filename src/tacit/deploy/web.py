@@ -242,8 +242,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _limit(self, posted: Mapping[str, str]) -> str:
         limits = self.server.store.limits()
-        for name in ("per_run", "per_day", "separation", "bytes_per_day", "epsilon:server"):
-            limits = limits.with_setting(f"{name}={posted.get(name, '').strip() or 'none'}")
+        for name in ("per_run", "runs", "per_day", "separation", "bytes_per_day", "epsilon:server"):
+            if name in posted:
+                limits = limits.with_setting(f"{name}={posted[name].strip() or 'none'}")
         self.server.store.set_limits(limits)
         raise self._done("/settings", "Limits saved: " + ("; ".join(limits.said()) or "none") + ".")
 
