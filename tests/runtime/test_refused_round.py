@@ -30,9 +30,10 @@ def test_the_last_good_model_and_what_it_cost_are_kept(tmp_path):
     for name, array in saved.group("shared").items():
         assert np.isfinite(array).all(), name
     told = [json.loads(line) for line in (tmp_path / "run" / "ledger.jsonl").read_text().splitlines()]
-    assert len(told) == done
-    for line in told:
-        assert line["claim"]["events"][Observer.RELEASE.value]["kind"] == "sampled"
+    assert [line["round"] for line in told] == list(range(done + 1))  # the server has seen the last one too
+    shown = [line["claim"]["events"][Observer.RELEASE.value]["kind"] for line in told]
+    assert shown == ["sampled"] * done + ["nothing"]
+    assert all(line["claim"]["events"][Observer.SERVER.value]["kind"] != "nothing" for line in told)
     with pytest.raises(TacitError, match="training diverged"):  # and it ends in the same round again
         continued(tmp_path / "run", None, 1).finished(Listener(), loaded=0.0)
     again = session.folder.checkpoint()

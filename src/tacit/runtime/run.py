@@ -9,6 +9,7 @@ import numpy as np
 
 from tacit import codec
 from tacit.account.claim import Adjacency, Observer, Unit
+from tacit.account.events import Nothing
 from tacit.data.interactions import Dataset, Interactions, by_user
 from tacit.errors import TacitError
 from tacit.evaluate.null_model import NullAudit, not_applicable
@@ -27,7 +28,7 @@ from tacit.runtime.folder import RunFolder
 from tacit.runtime.groups import grouped
 from tacit.runtime.listener import Listener
 from tacit.runtime.negatives import audited
-from tacit.runtime.simulate import Execution, World, new_world, one_round, set_up
+from tacit.runtime.simulate import Execution, World, collected, new_world, set_up, step
 from tacit.split import Split
 from tacit.types import Index
 
@@ -286,9 +287,9 @@ def _train(
     while world.server.round < rounds:
         began = time.perf_counter()
         try:
-            ledgers.add(one_round(world))
+            ledgers.add(_round(world, ledgers))
         except TacitError:
-            if world.server.round:  # the last good model, and what its release has cost
+            if world.server.round:  # the last good model, and what everybody has seen by now
                 _save(world, ledgers, folder, before + spent)
             raise
         spent += time.perf_counter() - began
@@ -309,6 +310,18 @@ def _train(
         if stop:
             raise Interrupted
     return spent
+
+
+def _round(world: World, ledgers: Ledgers) -> list[ExchangeRecord]:
+    """One round; of one that is refused the server has seen the answers, and nobody gets a model."""
+    records, tallies = collected(world)
+    try:
+        step(world, records, tallies)
+    except TacitError:
+        kept = Observer.RELEASE, Nothing()
+        ledgers.add([replace(record, claim=record.claim.with_event(*kept)) for record in records])
+        raise
+    return records
 
 
 def _save(world: World, ledgers: Ledgers, folder: RunFolder, spent: float) -> None:

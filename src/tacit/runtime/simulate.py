@@ -113,9 +113,19 @@ def set_up(world: World) -> list[ExchangeRecord]:
 
 def one_round(world: World) -> list[ExchangeRecord]:
     """One round of the method; the world moves on."""
-    records, tallies = _exchanges(world, world.method.exchanges, world.server)
-    world.server = server_side(world.method, world.server, tallies, records, world.keys)
+    records, tallies = collected(world)
+    step(world, records, tallies)
     return records
+
+
+def collected(world: World) -> tuple[list[ExchangeRecord], dict[str, Any]]:
+    """What a round's exchanges brought; from here on the server has seen it, whatever comes of it."""
+    return _exchanges(world, world.method.exchanges, world.server)
+
+
+def step(world: World, records: list[ExchangeRecord], tallies: dict[str, Any]) -> None:
+    """The server's step on it; refused where it would break the model, which then stays as it was."""
+    world.server = server_side(world.method, world.server, tallies, records, world.keys)
 
 
 def _exchanges(
