@@ -123,3 +123,28 @@ def test_impossible_budgets_are_refused_in_one_line(wrong):
     with pytest.raises(TacitError) as caught:
         budget(**settings)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({"noise": 1e300}, "noise of 1e\\+300"),
+        ({"noise": 1e-200, "sampler": "none"}, "noise of 1e-200"),
+        ({"epsilon": 1e9}, "budget of epsilon"),
+        ({"noise": 100.0, "rounds": 100_000_000}, "rounds of a sample"),
+    ],
+)
+def test_numbers_that_mean_nothing_are_refused_in_one_line(asked, told):
+    with pytest.raises(TacitError, match=told):
+        budget(**{"users": 4800, "cohort": 30, "rounds": 1000, "delta": 1e-6, **asked})
+
+
+def test_noise_too_small_to_hide_in_a_crowd_counts_as_if_all_were_asked():
+    """Sampling only helps, so the closed form of an unsampled run is a bound; a grid would overflow."""
+    sampled, plain = (budget(4800, 30, 10, 1e-6, sampler=way, noise=1e-5) for way in ("poisson", "none"))
+    assert sampled["epsilon"] == plain["epsilon"] > 1e9
+
+
+def test_any_number_of_unsampled_rounds_is_one_closed_form():
+    many = budget(4800, 30, 10**8, 1e-6, sampler="none", noise=1e4)["epsilon"]
+    assert many == pytest.approx(budget(4800, 30, 1, 1e-6, sampler="none", noise=1.0)["epsilon"], rel=1e-6)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from tacit.account import losses, shuffle
+from tacit.account import accountant, losses, shuffle
 from tacit.account.claim import Adjacency
 from tacit.account.events import Shuffled
 from tacit.account.gaussian import epsilon_of
@@ -85,3 +85,12 @@ def test_a_shuffle_of_one_report_hides_nothing():
 def test_no_shuffle_is_refused():
     with pytest.raises(TacitError):
         shuffle.gaussian_mu(Shuffled(1.0, 10), 0)
+
+
+@pytest.mark.parametrize("local", [29.9, 30.1, 37.0, 250.0, 800.0])
+@pytest.mark.parametrize("one_bit", [False, True])
+def test_a_report_of_any_epsilon_is_accounted_and_never_worse_than_unshuffled(local, one_bit):
+    """At most the local epsilon; less the mass delta can pay for, where clones are too rare to matter."""
+    found = accountant.epsilon([Shuffled(local, 400, one_bit)], 1e-6, Adjacency.REPLACE_ONE).value
+    assert 0.9 * local <= found <= local * (1 + 1e-9)
+    assert shuffle.clone_probability(Shuffled(local, 400, one_bit)) <= 2 * math.exp(-local)

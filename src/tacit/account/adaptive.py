@@ -13,6 +13,7 @@ import math
 from dataclasses import dataclass
 
 from tacit.account.events import Composed, Gaussian
+from tacit.account.gaussian import check_noise
 from tacit.errors import TacitError
 
 
@@ -65,7 +66,8 @@ def split_noise(noise: float, bit_std: float) -> NoiseSplit:
         Traceback (most recent call last):
         tacit.errors.TacitError: noise of 0.5 on the bits costs more than 1.0 in all; raise it above 0.5
     """
-    if not noise > 0 or not bit_std > 0:
+    check_noise(noise)
+    if not bit_std > 0:
         raise TacitError(f"noise of {noise} and {bit_std} on the bits", "give both above zero")
     if 2 * bit_std <= noise:
         raise TacitError(
@@ -86,6 +88,7 @@ def published_split(z: float, h: float) -> NoiseSplit:
         >>> round(published.update_noise / 2, 3), round(published.bit_std, 2)
         (1.826, 2.39)
     """
-    if not z > 0 or not 0 < h < 1:
+    check_noise(z)
+    if not 0 < h < 1:
         raise TacitError(f"z = {z}, h = {h}", "give z above zero and h between 0 and 1")
     return NoiseSplit(2 * z / math.sqrt(1 - h), 2 * z / math.sqrt(h))

@@ -30,6 +30,11 @@ from tacit.account.events import (
 
 Counts = Mapping[Event, int]
 
+NO_CROWD = 1e-3
+"""With less noise than this many clip norms a sample hides nobody: it counts as if all had been asked."""
+NO_CLONES = 30.0
+"""From this local epsilon on nobody's report passes for another's: shuffling adds nothing."""
+
 _SECRET = "who takes part in a round is drawn at random and stays secret"
 _PRESENT = "that a report was sent is not hidden"
 _SHUFFLER = "the shuffler is honest, and reports cannot be linked or timed"
@@ -65,6 +70,8 @@ def _collect(event: Event, times: int, found: Counter[Event]) -> None:
                 found[reduced] += times
             else:
                 _collect(reduced, times, found)
+        case Shuffled(local_epsilon) if local_epsilon > NO_CLONES:
+            found[PureLocal(local_epsilon)] += times
         case _:
             found[event] += times
 
@@ -93,7 +100,8 @@ def _sampled(inner: Event, sampling: Sampling) -> Event:
                 "sample once, and shuffle without sampling",
             )
     whole = _composed(parts)
-    return whole if sampling.rate == 1 else Sampled(whole, sampling)
+    loud = isinstance(whole, Gaussian) and whole.noise_std < NO_CROWD * whole.clip
+    return whole if sampling.rate == 1 or loud else Sampled(whole, sampling)
 
 
 def _composed(parts: Counts) -> Event:

@@ -14,10 +14,13 @@ from tacit.account.accountant import epsilon as epsilon_of_events
 from tacit.account.atoms import atoms
 from tacit.account.claim import Adjacency
 from tacit.account.events import Event, FixedSize, Gaussian, NonPrivate, Poisson, Repeated, Sampled
-from tacit.account.gaussian import check_delta, check_epsilon, mu_of
+from tacit.account.gaussian import check_delta, check_epsilon, check_noise, mu_of
 from tacit.errors import TacitError, nearest
 
 SAMPLERS = ("poisson", "fixed", "none")
+MOST_ROUNDS = 1_000_000
+"""Of sampled rounds; unsampled ones have a closed form."""
+MOST_EPSILON = 1e6
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,10 @@ class Schedule:
                 f"a cohort of {self.cohort} out of {self.users} users", "ask for at most all of them"
             )
         check_delta(self.delta)
+        if self.sampler != "none" and self.rounds > MOST_ROUNDS:
+            raise TacitError(
+                f"{self.rounds} rounds of a sample", f"give {MOST_ROUNDS} at most, or --sampler none"
+            )
         if self.sampler not in SAMPLERS:
             raise TacitError(f"no sampler is called {self.sampler!r}", nearest(self.sampler, SAMPLERS))
         if self.sampler == "fixed" and self.adjacency is Adjacency.ADD_REMOVE:
@@ -58,8 +65,7 @@ class Schedule:
 
     def event(self, noise: float) -> Event:
         """What one round releases with this noise."""
-        if not (math.isfinite(noise) and noise > 0):
-            raise TacitError(f"the noise is {noise}", "give a finite number of clip norms above zero")
+        check_noise(noise)
         match self.sampler:
             case "poisson":
                 return Sampled(Gaussian(noise, 1.0), Poisson(self.cohort / self.users))
@@ -83,6 +89,20 @@ def epsilon_for(noise: float, schedule: Schedule) -> Epsilon:
     )
 
 
+def check_budget(epsilon: float) -> float:
+    """Return an epsilon that may be planned for.
+
+    Example:
+        >>> check_budget(4.0)
+        4.0
+    """
+    if check_epsilon(epsilon) > MOST_EPSILON:
+        raise TacitError(
+            f"a budget of epsilon {epsilon:g}", f"give {MOST_EPSILON:g} at most, usually below 10"
+        )
+    return epsilon
+
+
 def noise_for(epsilon: float, schedule: Schedule) -> float:
     """The least noise, to about four digits, with which a whole run stays within ``epsilon``.
 
@@ -90,7 +110,7 @@ def noise_for(epsilon: float, schedule: Schedule) -> float:
         >>> round(noise_for(4.0, Schedule(users=4832, cohort=200, rounds=300, delta=1e-6)), 2)
         1.17
     """
-    check_epsilon(epsilon)
+    check_budget(epsilon)
     reach, rate = schedule.adjacency.reach, schedule.cohort / schedule.users
     mu = mu_of(epsilon, schedule.delta) / math.sqrt(schedule.rounds)
     if schedule.sampler == "none" or rate == 1:
@@ -171,7 +191,7 @@ def rounds_within(
         >>> rounds_within(4.0, run.event(1.18), run.delta, run.adjacency)
         305
     """
-    check_epsilon(epsilon)
+    check_budget(epsilon)
     check_delta(delta)
     counts = atoms([event])
     if not counts:

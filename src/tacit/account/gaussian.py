@@ -43,6 +43,24 @@ def check_epsilon(epsilon: float) -> float:
     return epsilon
 
 
+LEAST_NOISE, MOST_NOISE = 1e-12, 1e6
+
+
+def check_noise(noise: float) -> float:
+    """Return a noise in clip norms if it is one that means something and can be accounted for.
+
+    Example:
+        >>> check_noise(1.2)
+        1.2
+    """
+    if not LEAST_NOISE <= noise <= MOST_NOISE:
+        raise TacitError(
+            f"noise of {noise:g} clip norms",
+            f"give a finite number above zero: {LEAST_NOISE:g} to {MOST_NOISE:g}",
+        )
+    return noise
+
+
 def delta_of(epsilon: float, mu: float) -> float:
     """The smallest delta at ``epsilon``.
 

@@ -34,9 +34,8 @@ def clone_probability(event: Shuffled) -> float:
         >>> round(clone_probability(Shuffled(2.5, 1000, one_bit=True)), 4)
         0.1517
     """
-    if event.one_bit:
-        return 2 / (math.exp(event.local_epsilon) + 1)
-    return math.exp(-event.local_epsilon)
+    rare = math.exp(-event.local_epsilon)
+    return 2 * rare / (1 + rare) if event.one_bit else rare
 
 
 @lru_cache(maxsize=2)
@@ -55,7 +54,8 @@ def losses(event: Shuffled) -> "tuple[NDArray[np.float64], NDArray[np.float64]]"
     from scipy.special import gammaln
     from scipy.stats import binom
 
-    clone, keep = clone_probability(event), 1 / (1 + math.exp(-event.local_epsilon))
+    clone, rare = clone_probability(event), math.exp(-event.local_epsilon)
+    keep, turn = 1 / (1 + rare), rare / (1 + rare)  # one minus the other would have no digits left
     others, tail = event.reports - 1, math.log(2 / _TAIL)
     spread = math.sqrt(2 * tail * others * clone * (1 - clone)) + tail  # Bernstein, for the number of clones
     centre = others * clone
@@ -66,7 +66,7 @@ def losses(event: Shuffled) -> "tuple[NDArray[np.float64], NDArray[np.float64]]"
     total = np.repeat(clones + 1, stops - starts + 1).astype(np.float64)
     first = np.repeat(starts - np.cumsum(np.r_[0, (stops - starts + 1)[:-1]]), stops - starts + 1)
     x = (np.arange(len(total)) + first).astype(np.float64)
-    upper, lower = keep * x + (1 - keep) * (total - x), (1 - keep) * x + keep * (total - x)
+    upper, lower = keep * x + turn * (total - x), turn * x + keep * (total - x)
     log_mass = gammaln(total + 1) - gammaln(x + 1) - gammaln(total - x + 1) - (total - 1) * math.log(2)
     log_mass += np.repeat(binom.logpmf(clones, others, clone), stops - starts + 1) - np.log(total)
     masses = upper * np.exp(log_mass)

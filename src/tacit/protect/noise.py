@@ -13,6 +13,7 @@ import numpy as np
 
 from tacit.account.claim import Adjacency, Bound, Claim, Observer, Summed
 from tacit.account.events import Gaussian
+from tacit.account.gaussian import check_noise
 from tacit.errors import TacitError
 from tacit.protect.protection import Draws, Form, Protection
 from tacit.rng import Keys
@@ -64,8 +65,7 @@ class GaussianNoise(Protection):
     where: Literal["server", "device"] = "server"
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.noise) and self.noise > 0):
-            raise TacitError(f"noise of {self.noise} clip norms", "give a finite number above zero")
+        check_noise(self.noise)
 
     @property
     def noises(self) -> Literal["device", "server"]:
