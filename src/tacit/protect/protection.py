@@ -166,7 +166,7 @@ class Chain:
             if noised is not None and (after is None or after.order > 2 or after.size > noised.size):
                 raise TacitError(
                     f"{_called(stage)} may lengthen an update after noise at the server was calibrated to it",
-                    "put it before clip(...), let devices add the noise, or leave it out",
+                    "use half or topk in its place, let devices add the noise, or leave it out",
                 )
             if stage.beside and (noised is not None or beside & {*stage.beside}):
                 raise TacitError(
