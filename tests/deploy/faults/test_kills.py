@@ -132,6 +132,7 @@ def test_a_server_killed_around_every_write_ends_the_same(name, when, unharmed, 
 FOUNDED = """
 import itertools, os, pathlib, sys
 from tacit.deploy.journal import Journal
+from tacit.deploy.proxy import ProxyService
 
 which, place = sys.argv[1], pathlib.Path(sys.argv[2])
 kind, given = {"server": (Journal, {"charter": b"c"}), "proxy": (ProxyService, bytes(32))}[which]
