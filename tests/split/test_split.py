@@ -152,3 +152,10 @@ def test_the_input_is_not_touched(demo):
         split(demo, name, seed=3)
     np.testing.assert_array_equal(before[0], demo.interactions.users)
     np.testing.assert_array_equal(before[1], demo.interactions.items)
+
+
+def test_a_log_that_trains_as_a_whole_is_not_copied():
+    data = load("demo:users=40,items=50,mean=10")
+    parts = split(data, "all", seed=1)
+    assert np.shares_memory(parts.train.items, data.interactions.items)
+    assert data.keeping(parts.train).interactions is parts.train

@@ -122,6 +122,8 @@ class Dataset:
     def keeping(self, interactions: Interactions) -> "Dataset":
         """The same people and catalogue with another log, and with the features that it adds up to."""
         about, log = self.item_features, interactions
+        if not about.from_log:
+            return replace(self, interactions=log)
         uses = np.log1p(np.bincount(log.items, log.values, self.items)).astype(np.float32)
         counted = dict.fromkeys(about.from_log, uses)
         others = {name: column for name, column in about.numbers.items() if name not in counted}

@@ -239,7 +239,7 @@ def _assembled(name: str, kind: Task, whole: _Whole, cut: _Cut, items: int) -> S
     made = Split(
         name=name,
         kind=kind,
-        train=whole.log.take(~held),
+        train=whole.log.take(~held) if held.any() else whole.log,  # a long log is not copied for nothing
         test=whole.log.take(cut.test),
         users=whole.users,
         items=items,
