@@ -201,7 +201,7 @@ def _result(
     session = (
         continued(path, data_dir, threads) if path.exists() else started(experiment, path, data_dir, threads)
     )
-    return session.finished(listener, loaded=time.perf_counter() - began)
+    return session.trained(listener, loaded=time.perf_counter() - began)  # pages are drawn when asked for
 
 
 def _primary(results: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
