@@ -28,3 +28,21 @@ def test_arrays_that_folding_in_does_not_write_are_not_copied(split):
         assert (found[name] is array) != written, name
     changed = np.flatnonzero((found["gmf_user"] != world.private["gmf_user"]).any(axis=1))
     assert changed.tolist() == (few.tolist() if split == "by-user" else [])
+
+
+@pytest.mark.parametrize("adapt", ["all", "user"])
+@pytest.mark.parametrize("ids", [0, 4])
+def test_a_device_whose_own_steps_diverge_keeps_what_it_was_sent(adapt, ids):
+    """Steps of 1e30 leave nothing finite; what was sent still ranks, as if nobody had adapted."""
+    asked = {"method": "privrec", "data": "demo:users=40,items=30,mean=10", "split": "by-user"}
+    found = {}
+    for way, rate in ((adapt, 1e30), ("none", 0.3)):
+        settings = {"rounds": 1, "clients": 5, "ids": ids, "adapt": way, "tune_rate": rate}
+        _, plan = resolved(Experiment.from_mapping({**asked, "settings": settings}))
+        assert isinstance(plan.method, Method)
+        world = new_world(plan.method, federation_of(plan.dataset, plan.split.train), SeededKeys(1))
+        one_round(world)
+        scorer = world.method.model.scorer(world.server.shared, personalised(world, plan))
+        found[way] = scorer.scores(plan.split.test_users)
+    assert np.isfinite(found[adapt]).all()
+    np.testing.assert_allclose(found[adapt], found["none"], rtol=1e-5, atol=1e-6)

@@ -123,7 +123,10 @@ class FeatureNetwork(Model):
 
     @one_thread()
     def folded_in(self, shared: Mapping[str, Array], cohort: Cohort) -> dict[str, Array]:
-        """What devices keep after adapting to their owners: the same steps as in training."""
+        """What devices keep after adapting to their owners: the same steps as in training.
+
+        A device whose own steps diverge keeps what it was sent.
+        """
         import torch
 
         from tacit.models.network import Task, net_of, on, own_rows
@@ -154,14 +157,17 @@ class FeatureNetwork(Model):
         if self.adapt == "all":
             tuned = descended(start, net, task, self.tuning)
             with torch.no_grad():
-                own = own_rows(tuned, self.encoding, task.profiles) if self.shape.hidden else None
-                scores = logits({**start, **tuned}, net, own)
-            return {"scores": scores.expand(len(task.weights), -1).cpu().numpy()}
+                moved = own_rows(tuned, self.encoding, task.profiles) if self.shape.hidden else None
+                scores = logits({**start, **tuned}, net, moved).expand(len(task.weights), -1)
+                scores = torch.where(_sound([scores]), scores, logits(start, net, own))
+            return {"scores": scores.cpu().numpy()}
         begun = {}
         if own is not None:
             begun["own.row"] = torch.zeros_like(own)
         if self.adapt == "user":
             begun = descended({**start, **begun}, net, task, self.tuning, only=list(begun))
+            sound = _sound(list(begun.values()))
+            begun = {name: torch.where(sound, part, torch.zeros(())) for name, part in begun.items()}
         elif self.shape.ids:
             begun["own.taste"] = torch.zeros(len(task.weights), self.shape.ids)
         found = {name.removeprefix("own."): part.cpu().numpy() for name, part in begun.items()}
@@ -172,6 +178,13 @@ class FeatureNetwork(Model):
     def scorer(self, shared: Mapping[str, Array], private: Mapping[str, Array]) -> Scorer:
         """Scores people by what their devices keep."""
         return Profiled(self.shape, self.encoding, shared, private)
+
+
+def _sound(parts: Sequence[Any]) -> Any:
+    """Whose rows are finite in all of these, as a column."""
+    import torch
+
+    return torch.stack([torch.isfinite(part).all(1) for part in parts]).all(0)[:, None]
 
 
 def layers_of(text: str) -> tuple[int, ...]:
